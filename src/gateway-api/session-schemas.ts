@@ -7,6 +7,7 @@ import type {
   MemoryValue as StoredValue,
   SessionHistory as StoredHistory,
 } from '../agent/ports.ts';
+import { MAX_HITS } from '../agent/tools/memory-tools.ts';
 import { closed } from '../api/v1alpha1/common.ts';
 import { AnyJson } from '../tools/event-schema/parts.ts';
 import { DeliveryToken, describes } from './schema-parts.ts';
@@ -126,7 +127,7 @@ export const MemoryKeys = describes<StoredKeys>()(
 );
 
 export const MemoryQuery = Type.Object(
-  { query: Type.String({ maxLength: 1_024 }), limit: Type.Integer({ minimum: 1, maximum: 100 }) },
+  { query: Type.String({ maxLength: 1_024 }), limit: Type.Integer({ minimum: 1, maximum: MAX_HITS }) },
   closed,
 );
 export const MemoryHits = Type.Array(

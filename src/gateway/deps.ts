@@ -18,7 +18,7 @@ import type { DeadLetters } from '../nats/dead-letters/dead-letters.ts';
 import type { SessionEvents } from '../nats/session-events.ts';
 import type { NatsInbox } from '../nats/inbox/inbox.ts';
 import type { SessionMarks } from '../nats/sessions/session-head.ts';
-import type { NatsSessionStore } from '../nats/sessions/session-store.ts';
+import type { NatsSessionStore } from '../nats/sessions/port.ts';
 import type { PeerTasks } from '../nats/tasks/peer-tasks.ts';
 import type { TaskRecords } from '../nats/tasks/task-records.ts';
 import type { ToolAuditStore } from '../nats/promotion/tool-audits.ts';

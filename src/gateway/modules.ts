@@ -3,7 +3,7 @@ import { TemperError } from '../lib/errors.ts';
 import type { IdGenerator } from '../lib/ids.ts';
 import type { JetStreamConnection } from '../nats/connection/connection.ts';
 import type { StorageQuota } from '../nats/residents/storage-quota.ts';
-import type { NatsSessionStore } from '../nats/sessions/session-store.ts';
+import type { NatsSessionStore } from '../nats/sessions/port.ts';
 import type { Logger } from '../telemetry/log.ts';
 import type { Demotions } from './cluster/demotions.ts';
 import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';

@@ -12,7 +12,8 @@ import {
 } from './memory-access.ts';
 import { deleteTool, listTool } from './memory-key-tools.ts';
 
-const MAX_HITS = 20;
+/** Of one search. */
+export const MAX_HITS = 20;
 /** Of a search without a limit. */
 export const DEFAULT_HITS = 5;
 

@@ -9,7 +9,7 @@ import type { AcceptedEvent, Recipient } from '../../nats/events/accepted-events
 import type { SubscriptionStore } from '../../nats/events/subscriptions.ts';
 import type { TriggerFireStore } from '../../nats/events/trigger-fires.ts';
 import type { NatsInbox } from '../../nats/inbox/inbox.ts';
-import type { NatsSessionStore } from '../../nats/sessions/session-store.ts';
+import type { NatsSessionStore } from '../../nats/sessions/port.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { GatewayMetrics } from '../../telemetry/temper-metrics.ts';
 import type { AgentState } from '../agent-state.ts';

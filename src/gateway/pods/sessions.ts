@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { TemperError } from '../../lib/errors.ts';
 import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
-import type { NatsSessionStore } from '../../nats/sessions/session-store.ts';
+import type { NatsSessionStore } from '../../nats/sessions/port.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { AppendRequest, AppendResponse, SessionHistory } from '../../gateway-api/session-schemas.ts';
 import { RegisteredTools } from '../../gateway-api/tool-schemas.ts';
@@ -58,11 +58,8 @@ export function sessionRoutes({ sessionsOf, registry, demotions }: SessionRouteD
     server.get(
       path,
       { config: { ...config, largeResponse: true }, schema: loadSchema },
-      async ({ pod, params, holdResponse }) => {
-        const { history, bytes } = await sessionsOf(pod.agentUid).loadSized(params.session);
-        holdResponse(bytes);
-        return history;
-      },
+      ({ pod, params, holdResponse: admit, disconnected: signal }) =>
+        sessionsOf(pod.agentUid).loadFor(params.session, { admit, signal }),
     );
     server.get(`${path}/tools`, { config, schema: toolsSchema }, async ({ pod, params }) => {
       const tools = await registry.tools(pod.agentUid, params.session);

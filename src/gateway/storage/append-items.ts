@@ -1,5 +1,5 @@
 import type { SessionAppend } from '../../gateway-api/session-schemas.ts';
-import type { NatsSessionStore } from '../../nats/sessions/session-store.ts';
+import type { NatsSessionStore } from '../../nats/sessions/port.ts';
 import { storedMessage } from '../models/request.ts';
 
 /** Appends what a pod sends to the session of its message, only known members. Returns the number of items of the session. */

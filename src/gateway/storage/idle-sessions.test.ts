@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { SESSION_IDLE_MS } from '../../agent/session/session-age.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
-import type { NatsSessionStore, UnusedSession } from '../../nats/sessions/session-store.ts';
+import type { NatsSessionStore, UnusedSession } from '../../nats/sessions/port.ts';
 import { closeIdleSessions, type IdleSessionDeps } from './idle-sessions.ts';
 
 const LONG_AGO = '2020-01-01T00:00:00.000Z';

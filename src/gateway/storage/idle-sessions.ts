@@ -1,6 +1,6 @@
 import { CLOSED_SESSION_MS } from '../../agent/session/session-age.ts';
 import { isTemperError } from '../../lib/errors.ts';
-import type { UnusedSession } from '../../nats/sessions/session-store.ts';
+import type { UnusedSession } from '../../nats/sessions/port.ts';
 import type { GatewayDeps } from '../deps.ts';
 
 export interface SessionOwner {

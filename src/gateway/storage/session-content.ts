@@ -1,7 +1,7 @@
 import type { SessionHistory } from '../../agent/ports.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
-import type { NatsSessionStore } from '../../nats/sessions/session-store.ts';
+import type { NatsSessionStore } from '../../nats/sessions/port.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import { type Demotions, inService } from '../cluster/demotions.ts';

@@ -1,7 +1,7 @@
 import type { SessionHistory } from '../../agent/ports.ts';
 import type { EncryptedTexts } from '../../nats/sources/encrypted-texts.ts';
 import { createCallSources, removeCallSources } from '../../nats/sources/tool-sources.ts';
-import type { NatsSessionStore } from '../../nats/sessions/session-store.ts';
+import type { NatsSessionStore } from '../../nats/sessions/port.ts';
 import { createWithheldCalls, type WithheldCalls } from '../../tempering/withheld/withheld-calls.ts';
 import { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
 import type { AgentState } from '../agent-state.ts';
@@ -25,10 +25,7 @@ export function withheldSessions(store: NatsSessionStore, texts: EncryptedTexts,
   });
   return {
     load: async (session) => restored(session, await store.load(session)),
-    async loadSized(session) {
-      const { history, bytes } = await store.loadSized(session);
-      return { history: await restored(session, history), bytes };
-    },
+    loadFor: async (session, reader) => restored(session, await store.loadFor(session, reader)),
     async loadBelow(session, bytes) {
       const history = await store.loadBelow(session, bytes);
       return history === undefined ? undefined : restored(session, history);

@@ -13,7 +13,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { StoredDeadLetter } from '../../nats/dead-letters/dead-letter-writer.ts';
 import type { NatsInbox } from '../../nats/inbox/inbox.ts';
 import type { Asks } from '../../nats/tasks/asks.ts';
-import type { NatsSessionStore } from '../../nats/sessions/session-store.ts';
+import type { NatsSessionStore } from '../../nats/sessions/port.ts';
 import { isUntrustedSource } from '../../policy/untrusted-source.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';

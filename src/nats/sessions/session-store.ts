@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { AppendFlags, SessionHistory, SessionStore } from '../../agent/ports.ts';
+import type { AppendFlags, SessionHistory } from '../../agent/ports.ts';
 import { MIN_SESSION_IDLE_MS } from '../../agent/session/session-age.ts';
 import { sessionClosed } from '../../agent/session/session-id.ts';
 import { type HistoryEntry, historyEntry } from '../../agent/session/history-entry.ts';
@@ -20,6 +20,7 @@ import {
   type SessionHead,
   type SessionMarks,
 } from './session-head.ts';
+import type { HistoryReader, NatsSessionStore, StoredSession, UnusedSession } from './port.ts';
 import { SessionHeads, type StoredHead } from './session-heads.ts';
 import {
   assembleHistory,
@@ -30,60 +31,6 @@ import {
   type StoredParts,
 } from './session-history.ts';
 import { parseJsonBytes, lastMessage, purge, readMessages } from '../jetstream/stream-reader.ts';
-
-export interface StoredSession {
-  session: string;
-  /** RFC 3339. */
-  openedAt: string;
-  lastUsedAt: string;
-  items: number;
-  tainted: boolean;
-}
-
-export interface NatsSessionStore extends SessionStore {
-  /** As `load`, with the stored bytes of the history. */
-  loadSized(session: string): Promise<SizedHistory>;
-  /** As `load`; undefined for a history of this many bytes or more. */
-  loadBelow(session: string, bytes: number): Promise<SessionHistory | undefined>;
-  /** Reads the head alone. False for an unknown session. */
-  isTainted(session: string): Promise<boolean>;
-  marks(session: string): Promise<SessionMarks>;
-  /** The session has untrusted content from now on. Creates an empty session unless it exists. Idempotent. Throws TEMPER_SESSION_CLOSED. */
-  taint(session: string): Promise<void>;
-  markPrivate(session: string): Promise<void>;
-  /** Creates an empty session unless it exists. Throws TEMPER_STORAGE_LIMIT_EXCEEDED when the agent has no bytes left. */
-  open(session: string): Promise<void>;
-  exists(session: string): Promise<boolean>;
-  /**
-   * Deletes the history and keeps the session closed: `load`, `open` and `append` throw TEMPER_SESSION_CLOSED from then on, `close` changes
-   * nothing. Idempotent; false when the session was closed before.
-   */
-  closePermanently(session: string): Promise<boolean>;
-  isClosed(session: string): Promise<boolean>;
-  /** Most recently used first. */
-  list(): Promise<StoredSession[]>;
-  /** Ids of the sessions that were not used for this long. */
-  idle(milliseconds: number): Promise<string[]>;
-  /** Sessions that were not used since, closed ones included with the time of their closing. Times in milliseconds since 1970. */
-  unused(since: { open: number; closed: number }): Promise<UnusedSession[]>;
-  /**
-   * Deletes a session that was not used since, as if it had never existed. `removeRest` deletes what else belongs to it; it may run
-   * again after a crash. False, without effect, when the session was used meanwhile: a session is marked as used before it is read.
-   */
-  discard(session: string, since: number, removeRest: () => Promise<void>): Promise<boolean>;
-}
-
-export interface UnusedSession {
-  session: string;
-  /** RFC 3339. */
-  lastUsedAt: string;
-  isClosed: boolean;
-}
-
-interface SizedHistory {
-  history: SessionHistory;
-  bytes: number;
-}
 
 type LargeRead = <T>(work: () => Promise<T>) => Promise<T>;
 
@@ -162,36 +109,44 @@ class BucketSessionStore implements NatsSessionStore {
   }
 
   async load(session: string): Promise<SessionHistory> {
-    return (await this.loadSized(session)).history;
+    const found = await this.#usedHead(session);
+    return found === undefined ? emptyHistory() : this.#loadInTurn(session, found);
   }
 
-  async loadSized(session: string): Promise<SizedHistory> {
+  async loadFor(session: string, { admit, signal }: HistoryReader): Promise<SessionHistory> {
     const found = await this.#usedHead(session);
-    if (found === undefined) return { history: emptyHistory(), bytes: 0 };
-    const { bytes = Number.POSITIVE_INFINITY } = found.head;
-    const load = () => this.#load(session, found);
-    return bytes < LARGE_BYTES ? load() : this.#largeRead(load);
+    if (found === undefined) return emptyHistory();
+    admit(found.head.bytes ?? this.#maxBytes);
+    return this.#loadInTurn(session, found, signal);
+  }
+
+  #loadInTurn(session: string, found: StoredHead, signal?: AbortSignal): Promise<SessionHistory> {
+    const load = async () => {
+      signal?.throwIfAborted();
+      return this.#load(session, found);
+    };
+    return (found.head.bytes ?? LARGE_BYTES) < LARGE_BYTES ? load() : this.#largeRead(load);
   }
 
   async loadBelow(session: string, bytes: number): Promise<SessionHistory | undefined> {
     const found = await this.#usedHead(session);
     if (found === undefined) return emptyHistory();
-    return (found.head.bytes ?? bytes) < bytes ? (await this.#load(session, found)).history : undefined;
+    return (found.head.bytes ?? bytes) < bytes ? this.#load(session, found) : undefined;
   }
 
-  async #load(session: string, first: StoredHead): Promise<SizedHistory> {
+  async #load(session: string, first: StoredHead): Promise<SessionHistory> {
     let found: StoredHead | undefined = first;
     for (let read = 1; found !== undefined; read += 1) {
       const { head } = found;
-      const { parts, bytes } = head.entry === '' ? { parts: new Map(), bytes: 0 } : await this.#readParts(session);
+      const parts: StoredParts = head.entry === '' ? new Map() : await this.#readParts(session);
       const items = assembleHistory(head, parts);
-      if (items !== undefined) return { history: { seq: items.length, items, ...marksIn(head) }, bytes };
+      if (items !== undefined) return { seq: items.length, items, ...marksIn(head) };
       if (read === MAX_READS) throw corrupt(session, 'parts of its history are missing');
       // Another writer closed the session or appended to it during the read, or the read came from a NATS replica that lags behind.
       await this.#connection.clock.sleep(REREAD_MS, this.#connection.closed);
       found = await this.#readHead(session);
     }
-    return { history: emptyHistory(), bytes: 0 };
+    return emptyHistory();
   }
 
   async isTainted(session: string): Promise<boolean> {
@@ -270,8 +225,7 @@ class BucketSessionStore implements NatsSessionStore {
     const { after, items } = entry;
     const { head } = found;
     if (items.length === 0 || head.items < after + items.length || addsMark(head, entry)) return false;
-    const load = () => this.#load(session, found);
-    const { history } = await ((head.bytes ?? LARGE_BYTES) < LARGE_BYTES ? load() : this.#largeRead(load));
+    const history = await this.#loadInTurn(session, found);
     return isDeepStrictEqual(history.items.slice(after, after + items.length), storedForm(items));
   }
 
@@ -409,7 +363,7 @@ class BucketSessionStore implements NatsSessionStore {
     return stored;
   }
 
-  async #readParts(session: string): Promise<{ parts: StoredParts; bytes: number }> {
+  async #readParts(session: string): Promise<StoredParts> {
     const parts: StoredParts = new Map();
     const limit = MAX_READ_FACTOR * this.#maxBytes;
     let bytes = 0;
@@ -422,7 +376,7 @@ class BucketSessionStore implements NatsSessionStore {
       const found = parts.get(name) ?? new Map<number, Uint8Array>();
       parts.set(name, found.set(Number(part), data));
     }
-    return { parts, bytes };
+    return parts;
   }
 
   /** For a head without a sum. Reads page by page and keeps nothing. */

@@ -16,6 +16,7 @@ import type { RegisteredTool } from '../../../src/tempering/types.ts';
 import { userMessage } from '../../contracts/stores.ts';
 import { newMessage, newUid } from '../../support/nats/nats-fixture.ts';
 import { useNats } from '../../support/nats/nats-suite.ts';
+import { NEVER_ABORTED } from '../../support/stubs.ts';
 
 const MIB = 1_024 * 1_024;
 const SMALL: StorageLimits = {
@@ -111,10 +112,23 @@ describe('bytes of sessions in NATS', () => {
     }
     // Two parts for each of three appends, and the head.
     assert.equal((await subjectsOf(uid)).length, 7);
-    const { history, bytes } = await sessionsOf(uid).loadSized('s');
-    assert.equal(history.seq, 3);
+    let bytes = 0;
+    const reader = { admit: (stored: number) => void (bytes = stored), signal: NEVER_ABORTED };
+    assert.equal((await sessionsOf(uid).loadFor('s', reader)).seq, 3);
     const counted = await countBytes(nats.gateway, 'sessions', uid, 100 * MIB);
     assert.ok(counted >= bytes && counted < bytes + 1_000, `${counted} ${bytes}`);
+  });
+  it('a history is not read for a reader that is refused, or has left', async () => {
+    const { newAgent, sessionsOf } = setup();
+    const uid = newAgent();
+    await sessionsOf(uid).append('s', 0, [text(1.5 * MIB)]);
+    const refusal = new Error('refused');
+    const refuse = () => {
+      throw refusal;
+    };
+    await assert.rejects(sessionsOf(uid).loadFor('s', { admit: refuse, signal: NEVER_ABORTED }), refusal);
+    const left = AbortSignal.abort(refusal);
+    await assert.rejects(sessionsOf(uid).loadFor('s', { admit: () => undefined, signal: left }), refusal);
   });
   it('equal appends at the same time are one append for both callers', async () => {
     const { newAgent, sessionsOf } = setup();

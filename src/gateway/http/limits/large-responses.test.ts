@@ -58,7 +58,7 @@ describe('LargeResponses', () => {
   });
 
   it('the agents of one namespace never hold all large responses of the process', () => {
-    const { request } = setup({ perProcess: 4, perNamespace: 2 });
+    const { request } = setup({ processBytes: 400, namespaceBytes: 200 });
     for (const agent of ['a', 'b']) request(agent).hold(100);
     assert.throws(() => request('c').hold(100), isLimited);
     request('c').hold(99);
@@ -66,8 +66,20 @@ describe('LargeResponses', () => {
     assert.throws(() => request('f', 'team-c').hold(100), isOverloaded);
   });
 
+  it('a response that is larger than the limit is held when no other one is', () => {
+    const { request } = setup({ processBytes: 400, namespaceBytes: 200 });
+    const largest = request('a');
+    largest.hold(500);
+    assert.throws(() => request('b').hold(100), isLimited);
+    assert.throws(() => request('c', 'team-b').hold(100), isOverloaded);
+    largest.close();
+    request('b').hold(200);
+    request('c', 'team-b').hold(200);
+    assert.throws(() => request('d', 'team-c').hold(100), isOverloaded);
+  });
+
   it('a client that does not read its large response is disconnected, and its place is free', async () => {
-    const { clock, request } = setup({ perProcess: 1 });
+    const { clock, request } = setup({ processBytes: 100 });
     const slow = request('a');
     slow.hold(100);
     await clock.advance(999);

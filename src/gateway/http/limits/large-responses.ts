@@ -9,21 +9,28 @@ export interface LargeResponseOptions {
   requestsPerCaller?: number;
   /** A response of at least this size is large. */
   largeBytes?: number;
-  /** Large responses that are held at a time: of this process, and of all callers of one namespace. */
-  perProcess?: number;
-  perNamespace?: number;
+  /** Bytes of the large responses that are held at a time: of this process, and of all callers of one namespace. One is always held. */
+  processBytes?: number;
+  namespaceBytes?: number;
   /** A client that has not read its large response by then is disconnected. */
   timeoutMs?: number;
 }
 
+const MIB = 1_048_576;
+/** The process has each response as a text and as bytes until its client has read it. The largest history has 16 MiB. */
 const DEFAULTS: Required<LargeResponseOptions> = {
   requestsPerCaller: 2,
-  largeBytes: 1_024 * 1_024,
-  perProcess: 4,
-  perNamespace: 2,
+  largeBytes: MIB,
+  processBytes: 32 * MIB,
+  namespaceBytes: 16 * MIB,
   timeoutMs: 60_000,
 };
 const RETRY_MS = 1_000;
+
+interface HeldResponse {
+  namespace: string;
+  bytes: number;
+}
 
 /**
  * Limits the large responses that this process holds until their clients have read them: each caller makes few at a time and holds one, and
@@ -34,8 +41,8 @@ export class LargeResponses {
   readonly #options: Required<LargeResponseOptions>;
   /** Requests in progress by caller. */
   readonly #requests = new Map<string, number>();
-  /** Held responses: the namespace of each caller. */
-  readonly #held = new Map<string, string>();
+  /** Held responses by caller. */
+  readonly #held = new Map<string, HeldResponse>();
 
   constructor(clock: Clock, options: LargeResponseOptions = {}) {
     this.#clock = clock;
@@ -64,24 +71,24 @@ export class LargeResponses {
 
   /** Throws TEMPER_RATE_LIMITED when the caller or its namespace holds as many as it may, TEMPER_OVERLOADED when the process does. */
   #hold({ id, namespace }: { id: string; namespace: string }, bytes: number, raw: FastifyReply['raw']): void {
-    const { largeBytes, perProcess, perNamespace, timeoutMs } = this.#options;
-    if (bytes < largeBytes) return;
-    const ofNamespace = Array.from(this.#held.values()).filter((holder) => holder === namespace);
-    if (this.#held.has(id) || ofNamespace.length >= perNamespace) {
+    const { largeBytes, processBytes, namespaceBytes, timeoutMs } = this.#options;
+    // The event that gives the place back has happened.
+    if (bytes < largeBytes || raw.closed) return;
+    const held = [...this.#held.values()];
+    const ofNamespace = held.filter((response) => response.namespace === namespace);
+    if (this.#held.has(id) || !fits(bytes, ofNamespace, namespaceBytes)) {
       throw new TemperError(
         'TEMPER_RATE_LIMITED',
         'too many large responses are being read; read them, then try again',
-        {
-          retry: RETRY_MS,
-        },
+        { retry: RETRY_MS },
       );
     }
-    if (this.#held.size >= perProcess) {
+    if (!fits(bytes, held, processBytes)) {
       throw new TemperError('TEMPER_OVERLOADED', 'the gateway holds as many large responses as it may; try again', {
         retry: RETRY_MS,
       });
     }
-    this.#held.set(id, namespace);
+    this.#held.set(id, { namespace, bytes });
     const done = new AbortController();
     raw.once('close', () => {
       this.#held.delete(id);
@@ -92,4 +99,8 @@ export class LargeResponses {
       () => undefined,
     );
   }
+}
+
+function fits(bytes: number, held: readonly HeldResponse[], limit: number): boolean {
+  return held.length === 0 || held.reduce((sum, response) => sum + response.bytes, bytes) <= limit;
 }

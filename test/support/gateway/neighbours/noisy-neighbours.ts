@@ -148,6 +148,7 @@ export class NoisyNeighbours implements AsyncDisposable {
     { spec, named = 'refusal' }: SurviveOptions = {},
   ): Promise<void> {
     using attacker = await this.attacker(spec);
+    await this.#forgetPeak();
     const from = this.#gateway.log.length;
     let isOver = false;
     const ending = attack(attacker).finally(() => (isOver = true));
@@ -162,7 +163,12 @@ export class NoisyNeighbours implements AsyncDisposable {
     );
   }
 
-  /** The highest resident memory of the gateway's process so far. */
+  /** So that the peak after an attack is the peak of that attack. */
+  async #forgetPeak(): Promise<void> {
+    await writeFile(`/proc/${this.#gateway.child.pid}/clear_refs`, '5');
+  }
+
+  /** The highest resident memory of the gateway's process since the last attack began. */
   async peakResidentMiB(): Promise<number> {
     const status = await readFile(`/proc/${this.#gateway.child.pid}/status`, 'utf8');
     const [, kibibytes = '0'] = /VmHWM:\s+(\d+) kB/.exec(status) ?? [];
