@@ -12,6 +12,8 @@ export interface ApiRequest {
 export interface ApiResponse {
   readonly status: number;
   readonly body: Json;
+  /** What a refusal says, without the credential. */
+  readonly message: () => string;
 }
 
 /** Sends JSON requests over the transport of one connection. Throws as the transport does. */
@@ -32,8 +34,8 @@ export function createConnectionClient(connection: ReachedConnection, options: C
       headers: body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     };
-    const { status, bytes } = await send(request, op);
-    return { status, body: jsonOf(bytes) };
+    const { status, bytes, message } = await send(request, op);
+    return { status, body: jsonOf(bytes), message };
   };
 }
 

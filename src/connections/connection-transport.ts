@@ -25,6 +25,8 @@ interface TransportResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly bytes: Buffer;
+  /** What a refusal says, without the credential. */
+  readonly message: () => string;
 }
 
 /** What differs between the protocols that a connection carries. */
@@ -72,8 +74,9 @@ export function createConnectionTransport(
         throw connectionFailure(connection, withNextStep(hidden(messageOf(error))));
       },
     );
-    assertUsable(connection, response, () => hidden(protocol.messageIn(response.bytes)));
-    return response;
+    const answer = { ...response, message: () => hidden(protocol.messageIn(response.bytes)) };
+    assertUsable(connection, answer);
+    return answer;
   };
 }
 
@@ -118,11 +121,7 @@ async function credentialOf({ name, credentialFile = '' }: ReachedConnection): P
   );
 }
 
-function assertUsable(
-  connection: ReachedConnection,
-  { status, headers }: TransportResponse,
-  message: () => string,
-): void {
+function assertUsable(connection: ReachedConnection, { status, headers, message }: TransportResponse): void {
   const said = (): string => {
     const text = message();
     return `answered ${status}${text === '' ? '' : `: ${text}`}`;

@@ -144,7 +144,8 @@ describe('requests over a connection', () => {
     seen = [];
     answer = { status: 200, body: '{"a":1}' };
     const client = clientFor();
-    assert.deepEqual(await send(client), { status: 200, body: { a: 1 } });
+    const { status, body } = await send(client);
+    assert.deepEqual([status, body], [200, { a: 1 }]);
     await writeFile(join(folder, 'token'), 'rotated-0123456789');
     await send(client);
     await writeFile(join(folder, 'token'), TOKEN);
@@ -166,6 +167,14 @@ describe('requests over a connection', () => {
         return true;
       });
     }
+  });
+
+  it('what the server says about a refusal of another status has no credential either', async () => {
+    answer = { status: 422, body: JSON.stringify({ message: `bad Bearer ${TOKEN}\u001b[31m` }) };
+    const { status, message } = await send(clientFor());
+    assert.equal(status, 422);
+    assert.match(message(), /^bad Bearer \[credential\]/);
+    assert.ok(!message().includes('\u001b'));
   });
 
   it('a protocol with a password hides it in every form, and only its own headers are sent', async () => {

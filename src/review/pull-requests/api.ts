@@ -2,7 +2,7 @@ import type { ApiRequest, ApiResponse, ConnectionClient } from '../../connection
 import type { HostedGitConnection } from '../../connections/connection.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { type Json, member, textAt } from '../../lib/json.ts';
+import { type Json, member } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 
 /** Requests to the REST API of one repository. */
@@ -55,9 +55,9 @@ export class RepositoryApi {
     );
   }
 
-  #expect({ status, body }: ApiResponse, expected: readonly number[], doing: string): Json {
+  #expect({ status, body, message }: ApiResponse, expected: readonly number[], doing: string): Json {
     if (expected.includes(status)) return body;
-    const said = textAt(body, ['message']);
+    const said = message();
     const next = status === 404 ? '; check git.repository, branch and path, and whether the token may read them' : '';
     throw new TemperError(
       'TEMPER_CONNECTION_FAILED',

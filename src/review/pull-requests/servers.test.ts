@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { ApiRequest } from '../../connections/connection-client.ts';
 import type { HostedGitConnection } from '../../connections/connection.ts';
 import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
-import type { Json } from '../../lib/json.ts';
+import { type Json, textAt } from '../../lib/json.ts';
 import { aReview, aReviewedArtifact } from '../reviews.testing.ts';
 import { RepositoryApi } from './api.ts';
 import { proposalOf, pullRequestDraft, revocationDraft } from './draft.ts';
@@ -35,7 +35,7 @@ function connectionWith(type: HostedGitConnection['git']['type'], answers: Answe
     requests.push(request);
     const path = request.url.replace('https://git.example.com/api', '').split('?')[0] ?? '';
     const [status, body] = answers[`${request.method} ${path}`] ?? [404, { message: 'Not Found' }];
-    return { status, body };
+    return { status, body, message: () => textAt(body, ['message']) };
   };
   const summary = () =>
     requests.map(({ method, url }) => `${method} ${url.replace('https://git.example.com/api', '')}`);
