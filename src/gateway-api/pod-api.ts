@@ -30,6 +30,10 @@ export type { ErrorBody } from './error-schema.ts';
 export const ACCEPTED_LINES_HEADER = 'temper-accept-lines';
 export const RETRY_LINES = 'retry';
 
+/** Header of a pod that handles messages with a `call`. */
+export const ACCEPTED_MESSAGES_HEADER = 'temper-accept-messages';
+export const CALL_MESSAGES = 'call';
+
 export type { ModelStreamLine, StreamRequest } from './model-schemas.ts';
 export type { PodReports, TracesRequest } from './report-schemas.ts';
 export type { AppendRequest, MemoryWrite, SessionAppend } from './session-schemas.ts';

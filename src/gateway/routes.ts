@@ -6,6 +6,7 @@ import { deliveryOutcomeRoutes } from './delivery/outcome.ts';
 import { nextMessageRoutes } from './delivery/next.ts';
 import { eventRoutes } from './events/routes.ts';
 import { brokeredRoutes } from './brokered/routes.ts';
+import { clientCallRoutes } from './client-calls/routes.ts';
 import { childRoutes } from './children/routes.ts';
 import { ownScheduleRoutes } from './schedules/routes.ts';
 import { userScheduleRoutes } from './schedules/user-routes.ts';
@@ -62,6 +63,7 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   userAuditRoutes,
   userScheduleRoutes,
   a2aRoutes,
+  clientCallRoutes,
   mcpRoutes,
   skillRoutes,
 ];

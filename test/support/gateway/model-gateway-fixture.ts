@@ -15,7 +15,11 @@ import { type BrokeredTools, NO_BROKERED_TOOLS } from '../../../src/gateway/brok
 import { WatchedCatalog } from '../../../src/gateway/discovery/catalog.ts';
 import { WatchedAgentDirectory } from '../../../src/gateway/cluster/agent-directory.ts';
 import { createAnswerSignatures } from '../../../src/gateway/delivery/answer-signatures.ts';
-import { createDeliveryTokens, type DeliveryTokens } from '../../../src/gateway/delivery/token.ts';
+import {
+  createDeliveryTokens,
+  type DeliveryTokenClaims,
+  type DeliveryTokens,
+} from '../../../src/gateway/delivery/token.ts';
 import { openModelModule } from '../../../src/gateway/model-module.ts';
 import type { GatewayModule } from '../../../src/gateway/modules.ts';
 import { CallApprovals } from '../../../src/gateway/approvals/call-approvals.ts';
@@ -213,7 +217,13 @@ export class ModelGatewayFixture implements AsyncDisposable {
     return this.#deliveryTokens;
   }
 
-  deliveryToken(agent: string, session = 's1', root = 'root-1', message = 'message-1'): string {
+  deliveryToken(
+    agent: string,
+    session = 's1',
+    root = 'root-1',
+    message = 'message-1',
+    more: Pick<DeliveryTokenClaims, 'isCall'> = {},
+  ): string {
     return this.#deliveryTokens.sign({
       ...podOf(agent),
       message,
@@ -221,6 +231,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       root,
       depth: 0,
       deadline: new Date(Date.now() + 600_000).toISOString(),
+      ...more,
       at: { streamSequence: 1, deliveries: 1 },
     });
   }
