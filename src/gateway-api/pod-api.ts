@@ -105,6 +105,10 @@ export const POD_API_PATHS = {
   traces: '/v1/traces',
   /** POST `BrokeredCallRequest`: `BrokeredCallResult`. */
   brokeredCalls: '/v1/tools/call',
+  /** POST parts, `BrokeredCallRequest` and bytes: `BrokeredCallResult`. */
+  attachedCalls: '/v1/tools/call-with-attachment',
+  /** POST `RepositoryReadRequest`: parts, `BrokeredCallResult` and perhaps a pack. */
+  repositoryReads: '/v1/repositories/read',
   /** POST `DiscoveryRequest`: `DiscoveryResponse`. */
   discoverySearch: '/v1/discovery/search',
   /** POST `LoadSkillRequest`: `LoadedSkill`. */

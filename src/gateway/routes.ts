@@ -7,6 +7,7 @@ import { nextMessageRoutes } from './delivery/next.ts';
 import { eventRoutes } from './events/routes.ts';
 import { brokeredRoutes } from './brokered/routes.ts';
 import { clientCallRoutes } from './client-calls/routes.ts';
+import { repositoryRoutes } from './git/routes.ts';
 import { childRoutes } from './children/routes.ts';
 import { ownScheduleRoutes } from './schedules/routes.ts';
 import { userScheduleRoutes } from './schedules/user-routes.ts';
@@ -47,6 +48,7 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   ownScheduleRoutes,
   eventRoutes,
   brokeredRoutes,
+  repositoryRoutes,
   reportRoutes,
   traceRoutes,
   verificationRoutes,

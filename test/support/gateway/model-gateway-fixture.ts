@@ -12,6 +12,8 @@ import type { Agent, AgentSpec } from '../../../src/api/v1alpha1/agent.ts';
 import type { TrustPolicy, TrustPolicySpec } from '../../../src/api/v1alpha1/trustpolicy.ts';
 import type { GatewayDeps } from '../../../src/gateway/deps.ts';
 import { type BrokeredTools, NO_BROKERED_TOOLS } from '../../../src/gateway/brokered/port.ts';
+import { executedGitTool } from '../../../src/gateway/brokered/start.ts';
+import { type AgentRepositories, NO_REPOSITORIES } from '../../../src/gateway/git/agent-repositories.ts';
 import { WatchedCatalog } from '../../../src/gateway/discovery/catalog.ts';
 import { WatchedAgentDirectory } from '../../../src/gateway/cluster/agent-directory.ts';
 import { createAnswerSignatures } from '../../../src/gateway/delivery/answer-signatures.ts';
@@ -126,6 +128,8 @@ export class ModelGatewayFixture implements AsyncDisposable {
   reviewLimits = new ReportLimits(systemClock, REVIEWS);
   /** The tools that the gateways execute. */
   brokered: BrokeredTools = NO_BROKERED_TOOLS;
+  /** The repositories of connections. */
+  repositories: AgentRepositories = NO_REPOSITORIES;
   /** True: the request takes effect and its response is lost. */
   losesResponse: (url: string) => boolean = () => false;
   /** The keys of withheld sources. */
@@ -299,7 +303,12 @@ export class ModelGatewayFixture implements AsyncDisposable {
       skills: { any: () => this.skills.size > 0, find: async (_namespace, name) => this.skills.get(name) },
       brokered: {
         list: (namespace) => this.brokered.list(namespace),
-        find: (namespace, name) => this.brokered.find(namespace, name),
+        find: (namespace, name) =>
+          this.brokered.find(namespace, name) ?? executedGitTool(this.repositories, namespace, name),
+      },
+      repositories: {
+        list: (namespace) => this.repositories.list(namespace),
+        tool: (namespace, name) => this.repositories.tool(namespace, name),
       },
       sessionsOf,
       sessionContent: async () => undefined,
