@@ -50,6 +50,15 @@ export function mcpTests(open: () => MessageClient): void {
       const { isError, _meta: meta } = await refused;
       assert.deepEqual([isError, meta?.['temper.dev/code']], [true, 'TEMPER_MESSAGE_INVALID']);
 
+      const path = '/v1/users/namespaces/team-a/deadletters';
+      const letters = parsed(await one.call('GET', path, { userToken })) as { id: string; excerpt: string }[];
+      const letter = letters.find(({ excerpt }) => excerpt.includes('calls the tool "file_read"'));
+      parsed(await one.call('POST', `${path}/${letter?.id}/retry`, { userToken, key: 'retry-call', body: {} }), 204);
+      const retried = deliveryOf(await next({ 'temper-accept-messages': 'call' }, 20));
+      assert.deepEqual(retried.message.call, { tool: 'file_read', input: { path: 'a.txt' } });
+      const late = { deliveryToken: retried.deliveryToken, action: 'ack', reply: '', finishReason: 'complete' };
+      parsed(await one.call('POST', '/v1/deliveries', { token, body: late }), 204);
+
       const calling = call();
       const { deliveryToken, message } = deliveryOf(await next({ 'temper-accept-messages': 'call' }, 20));
       assert.deepEqual(message.call, { tool: 'file_read', input: { path: 'a.txt' } });
