@@ -1,6 +1,5 @@
-import type { MessageSource } from '../bus/port.ts';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
-import type { FinishReason } from '../bus/port.ts';
+import type { FinishReason, MessageCall, MessageSource } from '../bus/port.ts';
 
 export interface IncomingMessage {
   session: string;
@@ -13,6 +12,8 @@ export interface IncomingMessage {
   from?: string;
   /** Id of the message. A redelivered message is resumed where an earlier process stopped. */
   message?: string;
+  /** The message is this call: it is made, and no model is asked. */
+  call?: MessageCall;
 }
 
 /** How the work on a message ended. */

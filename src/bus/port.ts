@@ -1,4 +1,6 @@
+import type { Digest } from '../lib/canonical.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
+import type { JsonObject } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 
 /** A message as its sender writes it. */
@@ -17,6 +19,15 @@ export interface MessageDraft {
 export const MESSAGE_SOURCES = ['User', 'Agent', 'Reply', 'Schedule', 'Trigger', 'Peer'] as const;
 export type MessageSource = (typeof MESSAGE_SOURCES)[number];
 
+/** A call of a tool that a program of a user makes as the agent. The agent makes it without its model. */
+export interface MessageCall {
+  /** The name of the tool. */
+  tool: string;
+  /** Of a forged tool: another tool of this name is not called. */
+  digest?: Digest;
+  input: JsonObject;
+}
+
 /** A message as it is delivered. `root`, `depth` and `deadline` are copied from the sender's own delivery, never from the sender's input. */
 export interface Envelope extends MessageDraft {
   id: string;
@@ -34,6 +45,8 @@ export interface Envelope extends MessageDraft {
   asker?: string;
   /** With source `Reply`: the message that it answers. */
   answers?: string;
+  /** The message is this call; its text only describes it. */
+  call?: MessageCall;
   /** W3C Trace Context of the sender's span. Over NATS the gateway writes it as a message header. */
   traceparent?: string;
 }

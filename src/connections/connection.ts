@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { TemperError } from '../lib/errors.ts';
 import { type Json, textAt } from '../lib/json.ts';
+import { hostProblem, repositoryProblem } from './agent-repository.ts';
 
 const closed = { additionalProperties: false } as const;
 const LABEL = '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$';
@@ -60,6 +61,47 @@ const RemoteSection = Type.Object(
 );
 
 const GitSection = Type.Union([HostedSection, RemoteSection]);
+
+const RepositoryUrl = Type.String({
+  pattern: '^https://[^\\s?#@]+$',
+  maxLength: 2_048,
+  description: 'The URL of the repository, as `git clone` takes it. Its host and port must be in `hosts`.',
+});
+
+/** A repository that agents read, and perhaps push to: never one whose files become decisions. */
+const RepositorySection = Type.Object(
+  {
+    url: RepositoryUrl,
+    username: Type.Optional(
+      Type.String({
+        pattern: '^[!-9;-~]+$',
+        maxLength: 100,
+        description: 'The user name for the token. `git` when absent.',
+      }),
+    ),
+    branchPrefix: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 200,
+        description: 'Branches that agents may push begin with it, such as `agents/`. Absent: none.',
+      }),
+    ),
+    pushDefaultBranch: Type.Optional(
+      Type.Boolean({ description: 'Agents may push the default branch too. Default no.' }),
+    ),
+    pullRequests: Type.Optional(
+      Type.Object(
+        {
+          type: HostedSection.properties.type,
+          apiUrl: HostedSection.properties.apiUrl,
+          repository: HostedSection.properties.repository,
+        },
+        { ...closed, description: 'Where agents open pull requests. Absent: nowhere.' },
+      ),
+    ),
+  },
+  { ...closed, description: 'The repository that agents read and push to.' },
+);
 
 /** The client of an authorization server, whose access tokens are sent in place of the credential. */
 const OAuthSection = Type.Object(
@@ -128,11 +170,13 @@ const ConnectionSection = Type.Object(
     ),
     oauth: Type.Optional(OAuthSection),
     git: Type.Optional(GitSection),
+    repository: Type.Optional(RepositorySection),
   },
   closed,
 );
 export type Connection = Static<typeof ConnectionSection>;
 export type OAuthConnection = Connection & { oauth: NonNullable<Connection['oauth']> };
+export type RepositoryConnection = Connection & { repository: NonNullable<Connection['repository']> };
 export type GitConnection = Connection & { git: NonNullable<Connection['git']> };
 /** What a request with the credential of a connection needs. Without `credentialFile` the caller has the credential. */
 export type ReachedConnection = Pick<Connection, 'name' | 'hosts' | 'private' | 'caFile'> &
@@ -158,7 +202,7 @@ export function parseConnections(value: unknown, source: string): Connection[] {
     throw invalid(source, `connections${first?.instancePath ?? ''} ${first?.message ?? 'is invalid'}`);
   }
   for (const [index, connection] of value.entries()) {
-    const problem = problemOf(connection, value.slice(0, index));
+    const problem = problemOf(connection, value.slice(0, index)) ?? repositoryProblem(connection, value);
     if (problem !== undefined) throw invalid(source, `connections/${index}${problem}`);
   }
   return value;
@@ -186,12 +230,7 @@ function problemOf(
   if (oauth !== undefined) return oauthProblem(oauth, header, git);
   if (git === undefined) return undefined;
   const [field, text] = git.type === 'Git' ? ['url', git.url] : ['apiUrl', git.apiUrl];
-  const url = URL.parse(text);
-  if (url === null) return `/git/${field} is not a URL`;
-  const host = `${url.hostname}:${url.port === '' ? '443' : url.port}`;
-  if (!hosts.includes(host))
-    return `/git/${field} leads to ${host}, which is not in hosts; add it there, or correct the URL`;
-  return undefined;
+  return hostProblem(`/git/${field}`, text, hosts);
 }
 
 function oauthProblem(

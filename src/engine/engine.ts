@@ -30,12 +30,12 @@ import {
   createLocalLifecycle,
   type ToolLifecycle,
 } from '../tempering/lifecycle/tool-lifecycle.ts';
-import type { MessageSource } from '../bus/port.ts';
+import type { MessageCall, MessageSource } from '../bus/port.ts';
 import { withApprovedConnections } from '../policy/private-data/approved-connections.ts';
 import { isPrivateMessage, isPrivateSource } from '../policy/private-data/sources.ts';
 import { isUntrustedSource } from '../policy/untrusted-source.ts';
 import { createEngineHooks, engineProvider, engineReturns } from './engine-hooks.ts';
-import { type ClientCalls, createClientCalls } from './calls/client-calls.ts';
+import { assertForClients, type ClientCalls, createClientCalls } from './calls/client-calls.ts';
 import { createOutputScanner } from './calls/output-scanner.ts';
 import { LoopGuards } from './calls/loop-guards.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
@@ -67,6 +67,8 @@ interface EngineMessage {
   from?: string;
   /** The session that sent the message has untrusted content. */
   tainted?: boolean;
+  /** The message is a call that a program of a user makes as the agent. Refused for tools that work for the model. */
+  call?: MessageCall;
 }
 
 export interface Engine {
@@ -110,7 +112,8 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
     origin: 'Agent',
   });
   return {
-    handle({ tainted, ...message }, op) {
+    async handle({ tainted, ...message }, op) {
+      if (message.call !== undefined) assertForClients(message.call.tool);
       const { source } = message;
       if (tainted === true || isUntrustedSource(source, agent.policy.spec))
         taint.mark(message.session, source ?? 'Agent');

@@ -25,7 +25,7 @@ import type { Skills } from '../skills/port.ts';
 import type { RemoteLifecyclePorts, LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
 import type { ClonePlace } from '../toolbox/git/clone/clone-place.ts';
-import type { Repositories } from '../toolbox/git/remote/port.ts';
+import type { GatewayRepositories, Repositories } from '../toolbox/git/remote/port.ts';
 import type { Terminal } from '../toolbox/terminal/port.ts';
 import type { Approvals } from '../tools/approvals.ts';
 import type { Web } from '../toolbox/web/deps.ts';
@@ -107,6 +107,8 @@ export interface EnginePorts {
   clonePlace?: ClonePlace | undefined;
   /** Repositories elsewhere for which a user gave credentials; absent where there are none. */
   repositories?: Repositories | undefined;
+  /** The same, whose credentials the gateway has. */
+  gatewayRepositories?: GatewayRepositories | undefined;
   /** Absolute path of the folder with the agent's files. */
   workspace: string;
   /** Absolute paths that no tool may open, even inside the workspace: the engine's own state. */

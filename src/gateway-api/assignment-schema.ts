@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import { closed } from '../api/v1alpha1/common.ts';
 import { BrokeredToolDefinition } from './brokered/brokered-schemas.ts';
+import { AgentRepository } from './repositories/repository-schemas.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 
 /** The specs as their CRDs describe them; the API server has validated them. */
@@ -48,6 +49,12 @@ export const Assignment = Type.Object(
     brokered: Type.Optional(
       Type.Array(BrokeredToolDefinition, {
         description: 'The tools of the namespace that the gateway executes, and that the policy lists for the agent.',
+      }),
+    ),
+    repositories: Type.Optional(
+      Type.Array(AgentRepository, {
+        maxItems: 100,
+        description: 'The repositories that connections name for the namespace, which the gateway reads and pushes to.',
       }),
     ),
     suspended: Type.Boolean({ description: 'A suspended agent receives no messages, model calls or reviews.' }),

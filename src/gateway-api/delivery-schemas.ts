@@ -8,12 +8,21 @@ import type {
   Task,
 } from '../bus/port.ts';
 import { MESSAGE_SOURCES } from '../bus/port.ts';
+import type { Digest } from '../lib/canonical.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import { AnyJson, Code, SessionId, text } from '../tools/event-schema/parts.ts';
 import { PodReports, ToolCallReport } from './report-schemas.ts';
 import { SessionAppend, SessionHistory } from './session-schemas.ts';
 import { RegisteredTools } from './tool-schemas.ts';
-import { AgentName, DeliveryToken, describes, TEXT_CHARACTERS, Timestamp } from './schema-parts.ts';
+import {
+  AgentName,
+  AnyObject,
+  DeliveryToken,
+  describes,
+  DigestText,
+  TEXT_CHARACTERS,
+  Timestamp,
+} from './schema-parts.ts';
 
 export const FinishReason = describes<ReplyEnd>()(
   Type.Enum(['complete', 'truncated', 'refusal'], {
@@ -40,6 +49,20 @@ const Envelope = describes<Omit<BusEnvelope, 'ancestors' | 'asker'>>()(
       ),
       tainted: Type.Optional(
         Type.Boolean({ description: 'The session of the sender has untrusted content, and so has this session.' }),
+      ),
+      call: Type.Optional(
+        Type.Object(
+          {
+            tool: Type.String({ description: 'Name of the tool.' }),
+            digest: Type.Optional(Type.Unsafe<Digest>({ ...DigestText, description: 'Of a forged tool.' })),
+            input: AnyObject,
+          },
+          {
+            ...closed,
+            description:
+              'A call that a program of a user makes in place of a text. Only in deliveries to pods whose request has the header `Temper-Accept-Messages: call`.',
+          },
+        ),
       ),
       answers: Type.Optional(Type.String({ description: 'With source `Reply`: the ticket that it answers.' })),
       traceparent: Type.Optional(Type.String({ description: 'W3C Trace Context.' })),

@@ -30,6 +30,10 @@ export type { ErrorBody } from './error-schema.ts';
 export const ACCEPTED_LINES_HEADER = 'temper-accept-lines';
 export const RETRY_LINES = 'retry';
 
+/** Header of a pod that handles messages with a `call`. */
+export const ACCEPTED_MESSAGES_HEADER = 'temper-accept-messages';
+export const CALL_MESSAGES = 'call';
+
 export type { ModelStreamLine, StreamRequest } from './model-schemas.ts';
 export type { PodReports, TracesRequest } from './report-schemas.ts';
 export type { AppendRequest, MemoryWrite, SessionAppend } from './session-schemas.ts';
@@ -101,6 +105,10 @@ export const POD_API_PATHS = {
   traces: '/v1/traces',
   /** POST `BrokeredCallRequest`: `BrokeredCallResult`. */
   brokeredCalls: '/v1/tools/call',
+  /** POST parts, `BrokeredCallRequest` and bytes: `BrokeredCallResult`. */
+  attachedCalls: '/v1/tools/call-with-attachment',
+  /** POST `RepositoryReadRequest`: parts, `BrokeredCallResult` and perhaps a pack. */
+  repositoryReads: '/v1/repositories/read',
   /** POST `DiscoveryRequest`: `DiscoveryResponse`. */
   discoverySearch: '/v1/discovery/search',
   /** POST `LoadSkillRequest`: `LoadedSkill`. */

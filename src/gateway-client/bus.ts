@@ -10,6 +10,7 @@ import type {
   Task,
   TaskSender,
 } from '../bus/port.ts';
+import { parseMessageCall } from '../bus/message-call.ts';
 import { DeliveryEnd, deliveryLost } from '../bus/delivery-end.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
@@ -25,6 +26,8 @@ import { POLL_GRACE_MS } from './assignment.ts';
 import type { GatewayClient } from './gateway-client.ts';
 import { malformedResponse, requireNumber, requireObject, requireText } from '../gateway-api/response-parsing.ts';
 import {
+  ACCEPTED_MESSAGES_HEADER,
+  CALL_MESSAGES,
   type DeliveryOutcome,
   type NextMessageRequest,
   type OutcomeContent,
@@ -121,6 +124,7 @@ export class RemoteBus implements MessageSender, MessageReceiver, TaskSender {
         method: 'POST',
         path: POD_API_PATHS.nextMessage,
         body,
+        headers: { [ACCEPTED_MESSAGES_HEADER]: CALL_MESSAGES },
         // Each poll has its own idempotency key: a replayed response would be a message processed twice.
         op: { ...op, deadline: clock.monotonic() + waitSeconds * 1_000 + POLL_GRACE_MS, key: ids.next('poll') },
         timeoutMs: waitSeconds * 1_000 + POLL_GRACE_MS,
@@ -205,5 +209,9 @@ function envelopeIn(value: Json | undefined): Envelope {
   for (const key of ['id', 'from', 'to', 'session', 'text', 'root', 'deadline', 'time'])
     requireText(message, key, 'message');
   requireNumber(message, 'depth', 'message');
-  return message as unknown as Envelope;
+  const { call: stated, ...rest } = message;
+  if (stated === undefined) return rest as unknown as Envelope;
+  const call = parseMessageCall(stated);
+  if (call === undefined) throw malformedResponse('message.call');
+  return { ...rest, call } as unknown as Envelope;
 }

@@ -1,6 +1,6 @@
 /** The pod's client of the gateway: JSON over HTTPS. It verifies the server before it sends the token. */
 import { Agent, buildConnector, type Dispatcher } from 'undici';
-import { readBody } from '../lib/async/read-body.ts';
+import { readBytes } from '../lib/async/read-body.ts';
 import type { Clock } from '../lib/clock.ts';
 import { sha256 } from '../lib/canonical.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
@@ -9,6 +9,7 @@ import { type CallOptions, remainingMs } from '../lib/call-options.ts';
 import type { GatewayEndpoint, GatewayConfigFiles } from './gateway-config-files.ts';
 import { UNANSWERED_HEADER } from '../gateway-api/brokered/brokered-api.ts';
 import { ANSWER_SIGNATURE_HEADER } from '../gateway-api/pod-api.ts';
+import { decodeParts, encodeParts, MAX_PARTS_BYTES, PARTS_TYPE } from '../gateway-api/brokered/parts.ts';
 import { currentTraceparent, TRACEPARENT } from '../telemetry/traceparent.ts';
 import { connectionError, errorFromResponse, retryDelayMs } from './response-errors.ts';
 import { type LineLimits, readLines, tooLarge } from './line-reader.ts';
@@ -18,6 +19,8 @@ export interface GatewayRequest {
   path: string;
   query?: Record<string, string>;
   body?: object;
+  /** Bytes after the body. */
+  attachment?: Buffer;
   headers?: Readonly<Record<string, string>>;
   op: CallOptions;
   /** Milliseconds until the response headers must arrive; 30 s when absent. */
@@ -71,6 +74,16 @@ export class GatewayClient implements AsyncDisposable {
   async call(call: GatewayRequest): Promise<Json | undefined> {
     const text = await this.#send(call, ({ body }) => textOf(body, MAX_RESPONSE_BYTES, call.op));
     return text === '' ? undefined : parsed(text);
+  }
+
+  /** The JSON of the response, and the bytes after it. */
+  async parts(call: GatewayRequest): Promise<{ json: Json; bytes: Buffer }> {
+    const found = await this.#send(call, async ({ body }) =>
+      decodeParts(await bytesOf(body, MAX_PARTS_BYTES, call.op)),
+    );
+    if (found === undefined)
+      throw new TemperError('TEMPER_GATEWAY_BAD_RESPONSE', 'the gateway sent a body without parts');
+    return { json: parsed(found.json.toString('utf8')), bytes: found.bytes };
   }
 
   /** The lines of the response as they arrive, each parsed as JSON. */
@@ -141,7 +154,7 @@ export class GatewayClient implements AsyncDisposable {
   }
 
   #request(call: GatewayRequest, endpoint: GatewayEndpoint): Dispatcher.RequestOptions {
-    const { method, path, query, body, op } = call;
+    const { method, path, query, op } = call;
     const traceparent = currentTraceparent();
     const timeoutMs = Math.min(call.timeoutMs ?? DEFAULT_TIMEOUT_MS, remainingMs(op, this.#options.clock));
     return {
@@ -156,9 +169,9 @@ export class GatewayClient implements AsyncDisposable {
         authorization: `Bearer ${endpoint.token}`,
         ...(traceparent === undefined ? {} : { [TRACEPARENT]: traceparent }),
         ...(method === 'GET' ? {} : { 'idempotency-key': headerKey(op.key) }),
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...contentTypeOf(call),
       },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...contentOf(call),
     };
   }
 
@@ -210,9 +223,23 @@ function agentFor({ serverName, ca }: GatewayEndpoint): Agent {
   });
 }
 
+function contentTypeOf({ body, attachment }: GatewayRequest): Record<string, string> {
+  if (body === undefined) return {};
+  return { 'content-type': attachment === undefined ? 'application/json' : PARTS_TYPE };
+}
+
+function contentOf({ body, attachment }: GatewayRequest): { body?: string | Buffer } {
+  if (body === undefined) return {};
+  return { body: attachment === undefined ? JSON.stringify(body) : encodeParts(body, attachment) };
+}
+
 async function textOf(body: GatewayResponse['body'], limit: number, op: CallOptions): Promise<string> {
+  return (await bytesOf(body, limit, op)).toString('utf8');
+}
+
+async function bytesOf(body: GatewayResponse['body'], limit: number, op: CallOptions): Promise<Buffer> {
   try {
-    return await readBody(body, limit, () => tooLarge(`more than ${limit} bytes`));
+    return await readBytes(body, limit, () => tooLarge(`more than ${limit} bytes`));
   } catch (error) {
     body.destroy();
     throw isTemperError(error) ? error : failureOf(error, op);

@@ -187,7 +187,7 @@ export function gatewayConfig(value: unknown): GatewayConfig {
     logLevel: file.logLevel ?? 'info',
     maxConnections: file.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
     a2aUrl: a2aUrlOf(file),
-    connections: parseConnections(file.connections, "the gateway's configuration"),
+    connections: connectionsOf(file),
     mcpServers: file.mcpServers ?? [],
     models: file.models,
     webSearch: parseSearchService(file.webSearch, file.egress !== undefined, "the gateway's configuration"),
@@ -195,6 +195,15 @@ export function gatewayConfig(value: unknown): GatewayConfig {
     ...(file.egress === undefined ? {} : { egress: file.egress }),
     ...(file.tracing === undefined ? {} : { tracing: file.tracing }),
   };
+}
+
+/** Agents read and push through the egress proxy, which charges them; it reaches no private network. */
+function connectionsOf({ connections: section, egress }: Static<typeof GatewayConfigFile>): Connection[] {
+  const connections = parseConnections(section, "the gateway's configuration");
+  const index = connections.findIndex((one) => one.repository !== undefined && one.private !== true);
+  if (index < 0 || egress !== undefined) return connections;
+  const problem = `connections/${index}/repository is reached through the egress proxy; set egress, or private`;
+  throw new TemperError('TEMPER_CONFIGURATION_INVALID', `the gateway's configuration: ${problem}`);
 }
 
 function addresses({

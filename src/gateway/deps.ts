@@ -35,6 +35,7 @@ import type { AgentState } from './agent-state.ts';
 import type { EventLimits } from './events/event-limits.ts';
 import type { EventPublisherPort } from './events/port.ts';
 import type { CallApprovals } from './approvals/call-approvals.ts';
+import type { AgentRepositories } from './git/agent-repositories.ts';
 import type { BrokeredTools } from './brokered/port.ts';
 import type { AnswerSignatures } from './delivery/answer-signatures.ts';
 import type { DeliveryTokens } from './delivery/token.ts';
@@ -156,6 +157,8 @@ export interface GatewayDeps {
   approvals: CallApprovals;
   /** Tools that the gateway executes. */
   brokered: BrokeredTools;
+  /** Repositories that connections name for namespaces. */
+  repositories: AgentRepositories;
   /** The tools that the agent has in the session, in service. */
   toolsOf: (agent: { agentUid: string; namespace: string }, session: string) => Promise<RegisteredTool[]>;
   /** Removes the tools of a session, and the uses of those that no other session of the agent has. Returns their number. */

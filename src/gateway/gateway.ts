@@ -51,6 +51,8 @@ import { GATEWAY_METRICS, type GatewayMetrics } from '../telemetry/temper-metric
 import type { Tracing } from '../telemetry/tracing.ts';
 import type { BrokeredTools } from './brokered/port.ts';
 import { openBrokeredTools } from './brokered/start.ts';
+import type { AgentRepositories } from './git/agent-repositories.ts';
+import { startRepositories } from './git/start.ts';
 import { createPromotionDeps } from './promotion/promotion-deps.ts';
 import type { GatewayConfig } from './config.ts';
 import { withInboxMetrics } from './delivery/instrumented-inbox.ts';
@@ -147,9 +149,11 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const { demotions, catalog, skills } = startCatalog(watches, { transport, log, directory, sources });
   const keys = stack.use(await openTokenKeys(config, log));
   const used = { directory, catalog, clock, log, metrics: counts, draining: draining.signal };
-  const brokered = openBrokeredTools(watches, { ...config, ...signatures(keys), ...used });
+  const repositories = startRepositories({ ...config, ...signatures(keys), clock });
+  const brokered = openBrokeredTools(watches, { ...config, ...signatures(keys), ...used, repositories });
   const sessionsOf = openSessions({ bus, storage, sources, directory });
-  const shared = { storage, sources, sessionsOf, bus, directory, triggers, demotions, catalog, skills, brokered };
+  const tools = { brokered, repositories };
+  const shared = { storage, sources, sessionsOf, bus, directory, triggers, demotions, catalog, skills, ...tools };
   const modules = stack.use(
     await run.openModule({ ...shared, clock, ids: ulids, log, metrics: counts, models: config.models }),
   );
@@ -257,6 +261,7 @@ interface ServerContext {
   catalog: WatchedCatalog;
   skills: WatchedSkills;
   brokered: BrokeredTools;
+  repositories: AgentRepositories;
   bus: JetStreamConnection;
   storage: StorageQuota;
   sources: GatewaySources;
@@ -325,7 +330,7 @@ function startCatalog(
 
 function depsOf(context: ServerContext): GatewayDeps {
   const { log, counts, directory, demotions, catalog, skills } = context;
-  const { bus, storage, sources, sessionsOf, modules, keys, draining, brokered } = context;
+  const { bus, storage, sources, sessionsOf, modules, keys, draining, brokered, repositories } = context;
   const audit = withAuditAlarm(createNatsAudit(bus), counts, log);
   const quotaOf = (agentUid: string) => storage.of(agentUid);
   const registry = openSessionRegistry(bus, { quotaOf, sources: sources.tools });
@@ -345,6 +350,7 @@ function depsOf(context: ServerContext): GatewayDeps {
   return {
     clock,
     brokered,
+    repositories,
     ...storesOf(bus),
     ids: ulids,
     log,

@@ -6,6 +6,8 @@ import { deliveryOutcomeRoutes } from './delivery/outcome.ts';
 import { nextMessageRoutes } from './delivery/next.ts';
 import { eventRoutes } from './events/routes.ts';
 import { brokeredRoutes } from './brokered/routes.ts';
+import { clientCallRoutes } from './client-calls/routes.ts';
+import { repositoryRoutes } from './git/routes.ts';
 import { childRoutes } from './children/routes.ts';
 import { ownScheduleRoutes } from './schedules/routes.ts';
 import { userScheduleRoutes } from './schedules/user-routes.ts';
@@ -46,6 +48,7 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   ownScheduleRoutes,
   eventRoutes,
   brokeredRoutes,
+  repositoryRoutes,
   reportRoutes,
   traceRoutes,
   verificationRoutes,
@@ -62,6 +65,7 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   userAuditRoutes,
   userScheduleRoutes,
   a2aRoutes,
+  clientCallRoutes,
   mcpRoutes,
   skillRoutes,
 ];

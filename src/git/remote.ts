@@ -60,12 +60,16 @@ export interface Heads {
   readonly head: string | undefined;
 }
 
-export interface Clone {
-  readonly commit: string;
+/** What a server sent, not checked. */
+export interface SentPack {
   readonly pack: Buffer;
-  readonly objects: PackObjects;
   /** Commits without their parents. */
   readonly shallow: readonly string[];
+}
+
+export interface Clone extends SentPack {
+  readonly commit: string;
+  readonly objects: PackObjects;
 }
 
 /**
@@ -119,11 +123,17 @@ export class GitRemote {
 
   /** The history of a commit without what is known, checked. Throws for a repository that has not all of its history itself. */
   async since(commit: string, known: KnownCommits, limits: PackLimits, op: CallOptions): Promise<Clone> {
+    const sent = await this.packSince(commit, known, op);
+    return { commit, ...sent, objects: await readPack(sent.pack, limits, EVERYTHING) };
+  }
+
+  /** As `since`, but not checked. */
+  async packSince(commit: string, known: KnownCommits, op: CallOptions): Promise<SentPack> {
     const body = await this.#call('git-upload-pack', sinceRequest(commit, known), op);
     const pack = packOf(body);
     if (shallowIn(body).length > 0)
       throw gitFailure('the repository of the server has a part of its history only; clone it in a new folder');
-    return { commit, pack, shallow: [], objects: await readPack(pack, limits, EVERYTHING) };
+    return { pack, shallow: [] };
   }
 
   /** A commit with everything in it and the latest part of its history, as the pack that the server sent, and checked. */
@@ -132,9 +142,14 @@ export class GitRemote {
     { depth, limits }: { depth: number; limits: PackLimits },
     op: CallOptions,
   ): Promise<Clone> {
+    const sent = await this.packOf(commit, depth, op);
+    return { commit, ...sent, objects: await readPack(sent.pack, limits, EVERYTHING) };
+  }
+
+  /** As `clone`, but not checked. */
+  async packOf(commit: string, depth: number, op: CallOptions): Promise<SentPack> {
     const body = await this.#call('git-upload-pack', cloneRequest(commit, depth), op);
-    const pack = packOf(body);
-    return { commit, pack, shallow: shallowIn(body), objects: await readPack(pack, limits, EVERYTHING) };
+    return { pack: packOf(body), shallow: shallowIn(body) };
   }
 
   /**

@@ -1,9 +1,11 @@
+import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import type { ItemOrigin } from '../../models/item-origin.ts';
 import type { ModelMessage, TokenUsage } from '../../models/port.ts';
 import type { CallerContext, Invoker } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { MAX_OUTPUT_CHARACTERS } from '../call/call-reply.ts';
 import { type CodeModeDeps, type CodeState, openCodeState } from '../code/code-state.ts';
 import { type AgentContext, contextEvent } from '../context/context-text.ts';
 import type { ContextReader } from '../context/read-context.ts';
@@ -84,26 +86,23 @@ export async function openMessage(
   { op, nested }: { op: CallOptions; nested?: NestedIn },
 ): Promise<MessageState> {
   const { sink: events } = trace;
-  const { session, rootMessage, text, message: id, from } = message;
+  const { session, text, message: id, from, call } = message;
   const history = await loadHistory(deps, session);
   const resume = findResumePoint(history.items, history.seq, id);
-  const code = openCodeState(agent.spec, history.items, resume);
+  const code = call === undefined ? openCodeState(agent.spec, history.items, resume) : undefined;
   const base = resume?.base ?? history.seq;
-  const { name, namespace, spec } = agent;
-  const own: CallerContext = { agent: name, namespace, session, rootMessage, stack: [], origin: 'Agent' };
-  const { caller, key, runner } = nested ?? { caller: own, key: session, runner: session };
+  const { spec } = agent;
+  const { caller, key, runner } = nested ?? { caller: callerOf(message, agent), key: session, runner: session };
   // Before the message is stored: what the session reads may taint it.
   const context = await deps.context?.(caller, op);
   const { system } = spec.prompt;
-  const limits = loopLimits(spec, message.source);
+  const limits = limitsOf(spec, message);
   const before = itemsForModel(history.items.slice(0, base));
   const tools = deps.invoker.visible(caller).length;
   const route = routeMessage(spec.model, { system, before, text, tools });
-  const { temperature } = spec.model;
-  const { maxOutputTokens, modelTimeoutMs } = limits;
-  const warmth = temperature === undefined ? {} : { temperature: Number(temperature) };
-  const config = { model: route.model, ...warmth, maxOutputTokens, modelTimeoutMs };
+  const config = configOf(spec, route.model, limits);
   const prompt = systemPrompt(system);
+  const { maxOutputTokens } = limits;
   const disclosed = { text, prompt, model: route.model, maxOutputTokens };
   const historyWriter = createHistoryWriter(deps.sessions, session, history);
   const origin = message.source ?? 'User';
@@ -133,6 +132,25 @@ export async function openMessage(
     code,
     disclosure: createDisclosure(deps.disclosure, spec, disclosed),
   };
+}
+
+function configOf(
+  { model: { temperature } }: AgentSpec,
+  model: string,
+  { maxOutputTokens, modelTimeoutMs }: LoopLimits,
+): ProviderTask['config'] {
+  const warmth = temperature === undefined ? {} : { temperature: Number(temperature) };
+  return { model, ...warmth, maxOutputTokens, modelTimeoutMs };
+}
+
+function callerOf({ session, rootMessage, call }: IncomingMessage, { name, namespace }: RunningAgent): CallerContext {
+  return { agent: name, namespace, session, rootMessage, stack: [], origin: call === undefined ? 'Agent' : 'Client' };
+}
+
+/** A program gets the whole output, which is JSON. */
+function limitsOf(spec: AgentSpec, { source, call }: IncomingMessage): LoopLimits {
+  const limits = loopLimits(spec, source);
+  return call === undefined ? limits : { ...limits, outputCharacters: MAX_OUTPUT_CHARACTERS };
 }
 
 async function loadHistory(

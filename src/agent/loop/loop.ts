@@ -11,6 +11,8 @@ import type { DisclosureDeps } from '../disclosure/disclosure.ts';
 import type { AgentHooks } from '../hooks/agent-hooks.ts';
 import type { RequiredValue } from '../returns/finish.ts';
 import { withMessageResult } from '../returns/message-result.ts';
+import { createCallProvider } from '../call/call-provider.ts';
+import { pinnedInvoker } from '../call/pinned-invoker.ts';
 import { MessageHost } from '../host/message-host.ts';
 import { MessagesInWork } from '../host/messages-in-work.ts';
 import { type MessageHostDeps, type MessageState, openMessage } from '../host/message-state.ts';
@@ -107,7 +109,7 @@ export function createAgentLoop(deps: AgentLoopDeps): AgentLoop {
       assertSessionId(message.session);
       return withTimeout(op, deps.clock, remainingMs(op, deps.clock), (bounded) =>
         locks.run(message.session, bounded.signal, () =>
-          handleTraced(withMessageResult(shared, deps.returns), message, agent, events, bounded),
+          handleTraced(depsFor(message, shared, deps.returns), message, agent, events, bounded),
         ),
       );
     },
@@ -118,6 +120,13 @@ export function createAgentLoop(deps: AgentLoopDeps): AgentLoop {
       taint.clear(session);
     },
   };
+}
+
+/** A call is made without what belongs to the turns of a model. */
+function depsFor({ call }: IncomingMessage, deps: HandlerDeps, returns: RequiredValue | undefined): HandlerDeps {
+  if (call === undefined) return withMessageResult(deps, returns);
+  const { code: _code, hooks: _hooks, disclosure: _disclosure, context: _context, ...rest } = deps;
+  return { ...rest, provider: createCallProvider(call), invoker: pinnedInvoker(deps.invoker, call) };
 }
 
 function handleTraced(

@@ -1,3 +1,4 @@
+import type { MessageCall } from '../../bus/port.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { ulids } from '../../lib/ids.ts';
@@ -154,6 +155,7 @@ export interface LoopFixture {
       milliseconds?: number;
       agent?: RunningAgent;
       message?: string;
+      call?: MessageCall;
       onEvent?: (event: AgentEvent) => void;
     },
   ) => ReturnType<AgentLoop['handle']>;
@@ -197,6 +199,7 @@ export function scriptedLoop(
         rootMessage: 'root-1',
         text,
         ...(options.message === undefined ? {} : { message: options.message }),
+        ...(options.call === undefined ? {} : { call: options.call }),
       };
       return loop.handle(
         message,

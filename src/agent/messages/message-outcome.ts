@@ -1,3 +1,4 @@
+import { callReplyText } from '../call/call-reply.ts';
 import type { HandledMessage } from '../loop/loop.ts';
 import type { FinishReason } from '../../bus/port.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
@@ -67,6 +68,14 @@ export function errorOutcome(error: unknown): MessageOutcome {
     return { end: 'answer', reply: `${partialReply}\n\n[${code}: ${message}]`, finishReason: 'truncated' };
   }
   return { end: 'answer', reply: `[${code}: ${message}]`, finishReason: 'refusal' };
+}
+
+/** The same for a call of a program, whose reply is the result of the call. */
+export function callErrorOutcome(error: unknown): MessageOutcome {
+  const outcome = errorOutcome(error);
+  if (outcome.end !== 'answer') return outcome;
+  const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
+  return { ...outcome, reply: callReplyText({ ok: false, error: { code, message: messageOf(error, 1_000) } }) };
 }
 
 function retryAfter(error: unknown): number {

@@ -27,7 +27,7 @@ export interface UserConnection {
 }
 
 /** A repository elsewhere, and what agents may change in it. */
-export interface UserRepository {
+interface UserRepository {
   /** As `git clone` takes it. */
   url: string;
   /** Absent: `git`. */

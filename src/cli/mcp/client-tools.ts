@@ -1,4 +1,5 @@
-import type { ClientCalls, ClientConnection } from '../../engine/calls/client-calls.ts';
+import type { ClientConnection } from '../../engine/calls/client-calls.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
 import { tryDigestOf } from '../../lib/canonical.ts';
 import { isTemperError, messageOf } from '../../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
@@ -12,8 +13,15 @@ const MAX_TEXT = 1_000_000;
 /** The tool itself ends earlier, at its own timeout. */
 const CALL_TIMEOUT_MS = 24 * 3_600_000;
 
+/** The calls of the tools of an agent, which may be elsewhere. */
+export interface ServedCalls {
+  offered(client: ClientConnection): readonly ToolDescriptor[] | Promise<readonly ToolDescriptor[]>;
+  /** As that of `ClientCalls`. */
+  invoke(tool: string, input: Json, client: ClientConnection, op: CallOptions): Promise<ToolResult | ParkedCall>;
+}
+
 export interface ClientToolsDeps {
-  calls: ClientCalls;
+  calls: ServedCalls;
   client: ClientConnection;
   agent: Pick<AskedAgent, 'ask'>;
   now: () => number;
@@ -34,7 +42,8 @@ export class ClientTools implements ServedTools {
 
   async list(): Promise<readonly ToolDescriptor[]> {
     const { calls, client } = this.#deps;
-    return [ASK_AGENT, ...calls.offered(client).filter(({ name }) => name !== ASK_AGENT.name)];
+    const offered = await calls.offered(client);
+    return [ASK_AGENT, ...offered.filter(({ name }) => name !== ASK_AGENT.name)];
   }
 
   async call(name: string, input: JsonObject, call: ServedCall): Promise<ServedResult> {

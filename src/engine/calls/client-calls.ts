@@ -1,4 +1,5 @@
 import type { Json } from '../../lib/json.ts';
+import { TemperError } from '../../lib/errors.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { printable } from '../../lib/printable.ts';
 import type { CallerContext, Invoker, ParkedCall, ToolDescriptor, ToolResult } from '../../tools/contract.ts';
@@ -43,7 +44,14 @@ export function createClientCalls(
   };
 }
 
-function notForClients(name: string): ToolResult {
+/** Throws TEMPER_TOOL_NOT_FOUND for a tool that works for the model. */
+export function assertForClients(name: string): void {
+  if (!isForModelOnly(name)) return;
+  const { code, message } = notForClients(name).error;
+  throw new TemperError(code, message);
+}
+
+function notForClients(name: string): Extract<ToolResult, { ok: false }> {
   const tool = printable(name, 80);
   const message = `"${tool}" is for the model of the agent only; send the agent a message, or call a listed tool`;
   return { ok: false, tool, error: { code: 'TEMPER_TOOL_NOT_FOUND', message }, milliseconds: 0 };

@@ -50,12 +50,13 @@ export function remoteBrokeredTools(
   });
 }
 
-function timeOf(op: CallOptions, clock: Clock): number {
+/** What the call has left, in milliseconds. */
+export function timeOf(op: CallOptions, clock: Clock): number {
   return Math.max(1, Math.min(86_400_000, Math.ceil(remainingMs(op, clock))));
 }
 
 /** The output; throws the failure that the gateway reports. */
-function outputIn(answer: Json | undefined): Json {
+export function outputIn(answer: Json | undefined): Json {
   const result = requireObject(answer, 'result');
   const output = member(result, 'output');
   if (output !== undefined) return output;

@@ -1,6 +1,6 @@
 import { TemperError } from '../../lib/errors.ts';
 
-interface Shares {
+export interface Shares {
   agent: number;
   namespace: number;
   all: number;

@@ -2,7 +2,7 @@ import { isFromHost } from '../../agent/loop/taint-tracker.ts';
 import { originOfTool } from '../../agent/history/origins.ts';
 import type { BrokeredCallRequest, BrokeredCallResult } from '../../gateway-api/brokered/brokered-schemas.ts';
 import { abortable } from '../../lib/async/abort.ts';
-import { digestOf, tryDigestOf } from '../../lib/canonical.ts';
+import { digestOf, sha256, tryDigestOf } from '../../lib/canonical.ts';
 import { abortedByTimeout, type CallOptions, withTimeout } from '../../lib/call-options.ts';
 import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
@@ -34,6 +34,8 @@ export interface BrokeredCallDeps
     | 'draining'
   > {
   shares: CallShares;
+  /** Of calls with an attachment, also when no client waits for them any more. */
+  attachments: CallShares;
   callsInMinute: MinuteCounts;
   recent: RecentCalls<BrokeredCallResult>;
   schemas: SchemaCompiler;
@@ -43,6 +45,8 @@ export interface BrokeredCallDeps
 export interface RequestedCall extends Pick<BrokeredCallRequest, 'tool' | 'definition' | 'input' | 'timeoutMs'> {
   /** The idempotency key. */
   key: string;
+  /** What the pod sent beside the arguments. */
+  attachment?: Buffer;
   /** An earlier request with the key got no answer. */
   isUnanswered: boolean;
   disconnected: AbortSignal;
@@ -64,11 +68,13 @@ export async function callBrokeredTool(
   call: RequestedCall,
   deps: BrokeredCallDeps,
 ): Promise<{ tool: BrokeredTool; result: BrokeredCallResult }> {
-  const tool = toolOf(delivery, call, deps);
+  const tool = assertDefinition(deps.brokered.find(delivery.claims.namespace, call.tool), call);
   const { claims } = delivery;
   const key = `${claims.agentUid}/${claims.message}/${call.key}`;
   if (call.isUnanswered && tool.descriptor.sideEffects && !deps.recent.has(key)) throw unknownOutcome(tool);
-  const question = digestOf({ tool: tool.definition, input: call.input });
+  const { attachment } = call;
+  const sent = attachment === undefined ? {} : { attachment: sha256(attachment) };
+  const question = digestOf({ tool: tool.definition, input: call.input, ...sent });
   const result = await deps.recent.once(key, question, call.disconnected, async (cancelled) => {
     const value = await admitted(tool, delivery, call, cancelled, deps);
     return { value, size: JSON.stringify(value).length };
@@ -77,14 +83,12 @@ export async function callBrokeredTool(
 }
 
 /** The tool with the definition that the pod has. A digest of another one: its name stands for something else now. */
-function toolOf(
-  { claims: { namespace } }: AuthorizedDelivery,
-  { tool: name, definition }: RequestedCall,
-  { brokered }: BrokeredCallDeps,
-): BrokeredTool {
-  const tool = brokered.find(namespace, name);
-  if (tool?.definition === definition) return tool;
-  const what = tool === undefined ? 'no tool of this gateway is named so' : 'its definition has changed';
+export function assertDefinition<T extends Pick<BrokeredTool, 'definition'>>(
+  found: T | undefined,
+  { tool: name, definition }: Pick<RequestedCall, 'tool' | 'definition'>,
+): T {
+  if (found?.definition === definition) return found;
+  const what = found === undefined ? 'no tool of this gateway is named so' : 'its definition has changed';
   throw new TemperError('TEMPER_TOOL_NOT_FOUND', `"${printable(name, 80)}": ${what}; use a listed tool`);
 }
 
@@ -101,12 +105,11 @@ async function admitted(
   cancelled: AbortSignal,
   deps: BrokeredCallDeps,
 ): Promise<BrokeredCallResult> {
-  const { input, key, timeoutMs } = call;
+  const { key, timeoutMs } = call;
   const { claims } = delivery;
-  assertInput(deps.schemas, tool.descriptor, input);
-  const requests = tool.requests(input);
-  await assertBrokeredCall(delivery, { tool: tool.descriptor, input, requests, digests: [digestOf(input)], key }, deps);
+  await assertPermitted(tool, delivery, call, deps);
   using _share = deps.shares.take(claims);
+  using _attachment = call.attachment === undefined ? undefined : deps.attachments.take(claims);
   count(delivery, deps);
   const left = Math.min(timeoutMs, MAX_CALL_MS, Date.parse(claims.deadline) - deps.clock.now().getTime());
   const op: CallOptions = {
@@ -114,8 +117,20 @@ async function admitted(
     deadline: deps.clock.monotonic() + Math.max(1, left),
     key: `brokered/${claims.agentUid}/${key}`,
   };
-  await mark(tool, delivery, deps);
+  await markSession(tool, delivery, deps);
   return await recorded(tool, delivery, call, op, deps);
+}
+
+/** The checks that the pod had to make before the call. */
+export async function assertPermitted(
+  tool: Pick<BrokeredTool, 'descriptor' | 'requests'>,
+  delivery: AuthorizedDelivery,
+  { input, key }: Pick<RequestedCall, 'input' | 'key'>,
+  deps: Pick<BrokeredCallDeps, 'schemas' | 'directory' | 'sessions' | 'approvals'>,
+): Promise<void> {
+  assertInput(deps.schemas, tool.descriptor, input);
+  const requests = tool.requests(input);
+  await assertBrokeredCall(delivery, { tool: tool.descriptor, input, requests, digests: [digestOf(input)], key }, deps);
 }
 
 /** The pod counts the calls of all tools; a pod that does not count cannot have more than its quota executed here. */
@@ -127,10 +142,10 @@ function count({ state }: AuthorizedDelivery, { callsInMinute }: BrokeredCallDep
 }
 
 /** Before the pod gets anything of the answer, also of an error: the gateway does not depend on what the pod says about its session. */
-async function mark(
-  { descriptor }: BrokeredTool,
+export async function markSession(
+  { descriptor }: Pick<BrokeredTool, 'descriptor'>,
   { claims: { agentUid, session }, state }: AuthorizedDelivery,
-  { sessions, sessionsOf }: BrokeredCallDeps,
+  { sessions, sessionsOf }: Pick<BrokeredCallDeps, 'sessions' | 'sessionsOf'>,
 ): Promise<void> {
   const origin = originOfTool(descriptor);
   const policy = state.policy?.spec ?? {};
@@ -146,13 +161,14 @@ async function mark(
 async function recorded(
   tool: BrokeredTool,
   delivery: AuthorizedDelivery,
-  { input, key }: RequestedCall,
+  call: RequestedCall,
   op: CallOptions,
   deps: BrokeredCallDeps,
 ): Promise<BrokeredCallResult> {
+  const { input, key } = call;
   const { agentUid, agent, namespace, session, root, message } = delivery.claims;
   const started = deps.clock.monotonic();
-  const result = await executed(tool, delivery, input, op, deps);
+  const result = await executed(tool, delivery, call, op, deps);
   const milliseconds = deps.clock.monotonic() - started;
   const outcome = 'error' in result ? result.error.code : 'ok';
   deps.metrics.count('temper_brokered_calls_total', { outcome });
@@ -179,17 +195,31 @@ async function recorded(
 async function executed(
   tool: BrokeredTool,
   delivery: AuthorizedDelivery,
-  input: BrokeredCallRequest['input'],
+  { input, attachment }: RequestedCall,
   op: CallOptions,
-  { clock, log, schemas }: BrokeredCallDeps,
+  deps: BrokeredCallDeps,
 ): Promise<BrokeredCallResult> {
   const { name } = tool.descriptor;
+  const work = (inner: CallOptions): Promise<Json> => tool.execute(input, delivery, inner, attachment);
+  const result = await attempted(name, op, deps, async (inner) => checkedOutput(tool, await work(inner), deps.schemas));
+  return 'error' in result ? result : { output: result.value };
+}
+
+type CallFailure = Extract<BrokeredCallResult, { error: unknown }>;
+
+/** The result of the work in the time of the call. A failure is a value: it is no error of the request, which would be repeated. */
+export async function attempted<T>(
+  name: string,
+  op: CallOptions,
+  { clock, log }: Pick<BrokeredCallDeps, 'clock' | 'log'>,
+  work: (inner: CallOptions) => Promise<T>,
+): Promise<{ value: T } | CallFailure> {
   const left = Math.max(1, op.deadline - clock.monotonic());
   try {
-    const output = await withTimeout(op, clock, left, (inner) =>
-      abortable(tool.execute(input, delivery, inner), inner.signal, () => ended(name, inner.signal)),
+    const value = await withTimeout(op, clock, left, (inner) =>
+      abortable(work(inner), inner.signal, () => ended(name, inner.signal)),
     );
-    return { output: checkedOutput(tool, output, schemas) };
+    return { value };
   } catch (error) {
     if (isTemperError(error)) return { error: { code: error.code, message: printable(error.message, MAX_MESSAGE) } };
     log.error({ error, tool: name }, 'a brokered tool failed');

@@ -17,15 +17,17 @@ export interface BrokeredTool {
   readonly descriptor: ToolDescriptor;
   /** Of the descriptor and of what executes it: a call that was decided for another definition is refused. */
   readonly definition: Digest;
-  /** What a call does beyond being called. Throws TEMPER_TOOL_INPUT_INVALID. */
+  /** What a call does beyond being called. Throws TEMPER_TOOL_INPUT_INVALID and TEMPER_CONNECTION_DENIED. */
   requests(input: JsonObject): readonly PolicyRequest[];
-  /** Executes a call that was checked and permitted. Throws TemperError; the text of the error may be untrusted. */
-  execute(input: JsonObject, message: CallingMessage, op: CallOptions): Promise<Json>;
+  /** Executes a call that was checked and permitted. The attachment is what the pod says. Throws TemperError; the text of the error may be untrusted. */
+  execute(input: JsonObject, message: CallingMessage, op: CallOptions, attachment?: Buffer): Promise<Json>;
 }
 
-/** The brokered tools of each namespace. Names are unique, and none is that of a tool in the pod. */
+/** The brokered tools of each namespace. Names are unique. */
 export interface BrokeredTools {
+  /** None has the name of a tool in the pod. */
   list(namespace: string): readonly BrokeredTool[];
+  /** Also the part of a tool in the pod that needs a credential of this gateway. */
   find(namespace: string, name: string): BrokeredTool | undefined;
 }
 

@@ -1,16 +1,35 @@
 import { watchCapabilities } from '../capabilities/start.ts';
+import type { AgentRepositories } from '../git/agent-repositories.ts';
 import { openServiceTools, type ServiceToolsDeps } from '../services/start.ts';
-import type { BrokeredTools } from './port.ts';
+import type { BrokeredTool, BrokeredTools } from './port.ts';
+
+type BrokeredToolsDeps = Omit<Parameters<typeof watchCapabilities>[1], 'services'> &
+  ServiceToolsDeps & { repositories: AgentRepositories };
 
 /** The tools that the gateway executes: those of services of the platform, and those of Capabilities, which take no name of the former. */
 export function openBrokeredTools(
   watches: Parameters<typeof watchCapabilities>[0],
-  deps: Omit<Parameters<typeof watchCapabilities>[1], 'services'> & ServiceToolsDeps,
+  deps: BrokeredToolsDeps,
 ): BrokeredTools {
   const services = openServiceTools(deps);
-  const capabilities = watchCapabilities(watches, { ...deps, services });
+  // A Capability would use the credential of a repository without the rules for its branches.
+  const connections = deps.connections.filter(({ repository }) => repository === undefined);
+  const capabilities = watchCapabilities(watches, { ...deps, connections, services });
   return {
     list: (namespace) => [...services.list(namespace), ...capabilities.list(namespace)],
-    find: (namespace, name) => services.find(namespace, name) ?? capabilities.find(namespace, name),
+    find: (namespace, name) =>
+      services.find(namespace, name) ??
+      capabilities.find(namespace, name) ??
+      executedGitTool(deps.repositories, namespace, name),
   };
+}
+
+/** The tools of pods that change a repository. */
+export function executedGitTool(
+  repositories: AgentRepositories,
+  namespace: string,
+  name: string,
+): BrokeredTool | undefined {
+  const found = repositories.tool(namespace, name);
+  return found?.execute === undefined ? undefined : { ...found, execute: found.execute };
 }

@@ -57,7 +57,8 @@ function bearer(token: string): Record<string, string> {
   return { authorization: `Bearer ${token}` };
 }
 
-async function secretOf({ name, credentialFile }: Connection): Promise<string> {
+/** The secret of a connection, read from its file. Throws TEMPER_CONNECTION_UNAUTHORIZED. */
+export async function secretOf({ name, credentialFile }: Connection): Promise<string> {
   const found = await readSecretFile(credentialFile);
   if ('secret' in found && found.secret.length >= MIN_SECRET_LENGTH) return found.secret;
   const problem = 'secret' in found ? `has fewer than ${MIN_SECRET_LENGTH} characters` : 'cannot be read or is no key';

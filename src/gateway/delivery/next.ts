@@ -6,7 +6,7 @@ import { concurrencyOf } from '../../api/limits/concurrency.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { InboxReceiver, type ReceivedDelivery } from '../../nats/inbox/message-ports.ts';
 import { NextMessageRequest, PodDelivery } from '../../gateway-api/delivery-schemas.ts';
-import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
+import { ACCEPTED_MESSAGES_HEADER, CALL_MESSAGES, POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import type { AgentState } from '../agent-state.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { isPrivateMessage } from '../../policy/private-data/sources.ts';
@@ -29,7 +29,7 @@ import { NoContent, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
  *   fetch from NATS ── `pollEnd`: wait over, disconnected, draining ──► 204
  *      │            └─ suspended or no longer bound ──────► back to the first check
  *      ▼
- *   message ── disconnected or not bound → retry; deadline passed → dead-letter; else sign the token → 200
+ *   message ── disconnected or not bound → retry; deadline passed, or a call for a pod that makes none → dead-letter; else sign the token → 200
  */
 export function nextMessageRoutes(server: GatewayServer, deps: GatewayDeps): void {
   server.post(
@@ -153,6 +153,12 @@ async function signedDelivery(
     await delivery.reject('TEMPER_TIMEOUT', reason);
     return undefined;
   }
+  if (message.call !== undefined && request.headers[ACCEPTED_MESSAGES_HEADER] !== CALL_MESSAGES) {
+    const reason =
+      'the pod of the agent is of an older release, which makes no calls for programs of users; replace it';
+    await delivery.reject('TEMPER_MESSAGE_INVALID', reason);
+    return undefined;
+  }
   if (!(await deps.answers.mayDeliver(pod.agentUid, message))) {
     await delivery.ack();
     return undefined;
@@ -185,8 +191,14 @@ async function signedDelivery(
 }
 
 /** What the delivery token keeps of the message, for the messages and the answer that follow it. */
-function passedOn({ source, asker, ancestors }: Envelope): Pick<DeliveryTokenClaims, 'source' | 'asker' | 'ancestors'> {
+function passedOn({
+  source,
+  asker,
+  ancestors,
+  call,
+}: Envelope): Pick<DeliveryTokenClaims, 'source' | 'asker' | 'ancestors' | 'isCall'> {
   return {
+    ...(call === undefined ? {} : { isCall: true }),
     ...(source === undefined ? {} : { source }),
     ...(asker === undefined ? {} : { asker }),
     ...(ancestors === undefined ? {} : { ancestors }),

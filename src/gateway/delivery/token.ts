@@ -25,6 +25,8 @@ export interface DeliveryTokenClaims {
   source?: string;
   asker?: string;
   ancestors?: readonly string[];
+  /** The message is a call of a program of a user, and no task of the agent. */
+  isCall?: true;
   /** In a token that a gateway made for one connection of a call that it executes. No pod has such a token. */
   connects?: BrokeredConnection;
   /** The delivery in NATS. Tokens of older gateways have further numbers. */

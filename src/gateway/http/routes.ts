@@ -39,6 +39,8 @@ declare module 'fastify' {
     longPoll?: boolean;
     /** The body is the text of the request: what a signature covers. */
     rawBody?: boolean;
+    /** The body is JSON with bytes after it. */
+    attachment?: boolean;
     /** The response may have megabytes, so few of them are made at a time for each caller. */
     largeResponse?: boolean;
     /** Limit of the values of the body: containers and members. Default `MAX_BODY_VALUES`. */

@@ -12,3 +12,4 @@ export const PEER_SECURITY = { security: [{ peer: [] }] };
 export const ERROR_RESPONSES = { '4xx': errorRef, '5xx': errorRef };
 export const NoContent = Type.Null({ description: 'No change or message within the requested wait.' });
 export const Done = Type.Null({ description: 'Done.' });
+export const Bytes = Type.Unsafe<Buffer>({ type: 'string', format: 'binary', description: 'Bytes.' });

@@ -7,7 +7,8 @@ import { ErrorBody } from '../../gateway-api/error-schema.ts';
 import { ModelStreamLine } from '../../gateway-api/model-schemas.ts';
 import { SessionStreamLine } from '../../gateway-api/user-schemas.ts';
 import { authenticate, readIdempotencyKey, assertRouteAccess } from './authentication.ts';
-import { addJsonBodies } from './body/json-body.ts';
+import { addJsonBodies, type CountBytes } from './body/json-body.ts';
+import { addPartsBodies } from './body/parts-body.ts';
 import { compileValidator } from './body/validation.ts';
 import { callerOf } from './limits/caller.ts';
 import { BodyByteLimits, type ByteLimitOptions } from './limits/byte-limits.ts';
@@ -66,7 +67,8 @@ export async function createGatewayServer(deps: GatewayDeps, options: GatewaySer
     largeResponses: new LargeResponses(deps.clock, options.largeResponses),
   };
   limits.connections.watch(server.server);
-  addJsonBodies(server, (request, bytes) => limits.bytes.count(request, bytes));
+  const count: CountBytes = (request, bytes) => limits.bytes.count(request, bytes);
+  addPartsBodies(server, addJsonBodies(server, count), count);
   server.setValidatorCompiler(compileValidator);
   // The type checker holds handlers to the schemas of their responses; the schemas drop no member at run time.
   server.setSerializerCompiler(() => (body) => JSON.stringify(body));

@@ -12,16 +12,21 @@ export interface Ticket {
   readonly message: string;
   readonly after: number;
   readonly skip: number;
+  /** The message is a call of a tool. */
+  readonly isCall: boolean;
 }
 
-const TICKET = /^(msg-[0-9a-f]{32})\.(\d{1,15})\.(\d{1,3})$/;
+const TICKET = /^(msg-[0-9a-f]{32})\.(\d{1,16})\.(\d{1,3})(\.call)?$/;
 
 const Input = Type.Object(
   {
     text: Type.Optional(UserMessageRequest.properties.text),
     session: Type.Optional(SessionId),
     ticket: Type.Optional(
-      text(80, 'Wait for the reply to an earlier message, which has this ticket, instead of sending one.'),
+      text(
+        80,
+        'Wait for the reply to an earlier message, or for the result of a call of a tool, which has this ticket, instead of sending a message.',
+      ),
     ),
   },
   closed,
@@ -36,7 +41,7 @@ export type AskInput =
 export const ASK_AGENT: ToolDescriptor = {
   name: 'ask_agent',
   description:
-    'Send the agent a message and wait for its reply. A session continues an earlier conversation. A message without a reply yet has a ticket: call again with its session and ticket, and without text, to wait on.',
+    'Send the agent a message and wait for its reply. A session continues an earlier conversation. A message without a reply yet, and a call of a tool without a result yet, has a ticket: call again with its session and ticket, and without text, to wait on.',
   inputSchema: JSON.parse(JSON.stringify(Input)) as JsonObject,
   outputSchema: {
     type: 'object',
@@ -62,17 +67,19 @@ export function parseAsk(input: JsonObject): AskInput {
   if (message !== undefined) return { text: message, ...(session === undefined ? {} : { session }) };
   const known = ticketIn(ticket ?? '');
   if (known === undefined || session === undefined)
-    throw invalid('the ticket is not one that ask_agent gave with its session');
+    throw invalid('the ticket is not one that a call gave with its session');
   return { session, ticket: known };
 }
 
 function ticketIn(stated: string): Ticket | undefined {
-  const [, message, after, skip] = TICKET.exec(stated) ?? [];
-  return message === undefined ? undefined : { message, after: Number(after), skip: Number(skip) };
+  const [, message, after, skip, call] = TICKET.exec(stated) ?? [];
+  return message === undefined
+    ? undefined
+    : { message, after: Number(after), skip: Number(skip), isCall: call !== undefined };
 }
 
-export function ticketText({ message, after, skip }: Ticket): string {
-  return `${message}.${after}.${skip}`;
+export function ticketText({ message, after, skip, isCall }: Ticket): string {
+  return `${message}.${after}.${skip}${isCall ? '.call' : ''}`;
 }
 
 function invalid(message: string): TemperError {

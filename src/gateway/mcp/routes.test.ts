@@ -10,6 +10,9 @@ import { createLogger } from '../../telemetry/log.ts';
 import { createRegistry, registerMetrics } from '../../telemetry/prometheus.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
 import { GATEWAY_METRICS } from '../../telemetry/temper-metrics.ts';
+import type { PolicyRequest } from '../../policy/types.ts';
+import { aSharedTool } from '../../tempering/tempering.testing.ts';
+import { NO_BROKERED_TOOLS } from '../brokered/port.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { createGatewayServer } from '../http/server.ts';
@@ -21,8 +24,18 @@ const event = (seq: number, rest: object): SessionStreamLine => {
   const stamp = { time: '2026-01-01T00:00:00Z', agent: 'analyst', session: 's-1', rootMessage: MESSAGE };
   return { seq, kind: 'event', event: { ...stamp, ...rest } } as SessionStreamLine;
 };
-const PARKED = event(8, { type: 'turn-parked', requests: ['apr-1'] });
+/** Sequences of NATS begin with the microseconds of its store. */
+const SEQUENCE = 1_795_912_176_070_006;
+const PARKED = event(SEQUENCE, { type: 'turn-parked', requests: ['apr-1'] });
 const REPLY: SessionStreamLine = { seq: 9, kind: 'reply', message: MESSAGE, text: 'West.', finishReason: 'complete' };
+
+const DOUBLE = aSharedTool('double_it');
+
+/** The policy of the tests permits one forged tool, one built-in tool, and one that works for the model. */
+function effectOn(request: PolicyRequest): 'Allow' | 'Deny' {
+  const permitted = ['double_it', 'file_read', 'forge_tool', 'of_session'];
+  return request.kind === 'Tool' && permitted.includes(request.name) ? 'Allow' : 'Deny';
+}
 
 /** What the gateway finds behind the routes. */
 interface Stored {
@@ -33,6 +46,7 @@ interface Stored {
 
 function depsOf(stored: Stored): GatewayDeps {
   const agent = { metadata: { name: 'analyst', namespace: 'team-a' }, spec: {} };
+  const state = { uid: 'a-1', agent, policy: { spec: {} }, podUid: 'pod-1' };
   return {
     clock: systemClock,
     ids: ulids,
@@ -44,7 +58,8 @@ function depsOf(stored: Stored): GatewayDeps {
       user: async (namespace: string) => ({ kind: 'user', namespace, tokenId: 't' }),
     },
     directory: {
-      agent: (_: string, name: string) => (name === 'analyst' ? { uid: 'a-1', agent, podUid: 'pod-1' } : undefined),
+      agent: (_: string, name: string) => (name === 'analyst' ? state : undefined),
+      decider: () => ({ decide: (request: PolicyRequest) => ({ effect: effectOn(request) }) }),
     },
     inbox: {
       publish: async (_uid: string, _sender: unknown, message: Partial<Envelope>) => {
@@ -52,6 +67,9 @@ function depsOf(stored: Stored): GatewayDeps {
         return { id: MESSAGE, sequence: 1, duplicate: false };
       },
     },
+    brokered: NO_BROKERED_TOOLS,
+    toolsOf: async () => [DOUBLE, aSharedTool('secret_tool'), { ...aSharedTool('of_session'), tier: 'Session' }],
+    sessions: { marks: async () => ({ tainted: false, hasPrivateData: false }) },
     approvals: { waitingIn: async () => [] },
     sessionsOf: () => ({ isClosed: async (session: string) => session === 's-closed' }),
     events: {
@@ -93,11 +111,12 @@ describe('the MCP endpoint of an agent', () => {
     assert.equal(statusCode, 200, body);
     return [...body.matchAll(/^data: (\{.*)$/gm)].map(([, line = '']) => JSON.parse(line) as Json);
   };
-  const ask = async (input: JsonObject, meta: JsonObject = {}): Promise<{ result: Json; progress: string[] }> => {
-    const all = await messages('tools/call', { name: 'ask_agent', arguments: input, _meta: meta });
+  const call = async (name: string, input: JsonObject, meta: JsonObject = {}) => {
+    const all = await messages('tools/call', { name, arguments: input, _meta: meta });
     const progress = all.flatMap((message) => textAt(message, ['params', 'message']) || []);
     return { result: member(all.at(-1), 'result') ?? member(all.at(-1), 'error') ?? null, progress };
   };
+  const ask = (input: JsonObject, meta: JsonObject = {}) => call('ask_agent', input, meta);
   const codeOf = (result: Json): string => textAt(member(result, '_meta'), ['temper.dev/code']);
 
   it('a client of a user asks the agent, and reads its events and its reply', async () => {
@@ -117,14 +136,14 @@ describe('the MCP endpoint of an agent', () => {
     const { result: waiting } = await ask({ text: 'Send it', session: 's-1' });
     assert.equal(codeOf(waiting), 'TEMPER_APPROVAL_PENDING');
     assert.match(JSON.stringify(waiting), /kubectl temper approve apr-1/);
-    const ticket = `${MESSAGE}.8.0`;
+    const ticket = `${MESSAGE}.${SEQUENCE}.0`;
     assert.ok(JSON.stringify(waiting).includes(ticket));
     stored.lines = [];
     assert.equal(codeOf((await ask({ session: 's-1', ticket })).result), 'TEMPER_TIMEOUT');
     stored.lines = [REPLY];
     const { result } = await ask({ session: 's-1', ticket });
     assert.equal(textAt(result, ['structuredContent', 'reply']), 'West.');
-    assert.deepEqual(stored.followed.at(-1), { session: 's-1', after: 8, skip: 0 });
+    assert.deepEqual(stored.followed.at(-1), { session: 's-1', after: SEQUENCE, skip: 0 });
     assert.equal(stored.sent.length, 1);
   });
 
@@ -148,7 +167,84 @@ describe('the MCP endpoint of an agent', () => {
     ])
       assert.equal(codeOf((await ask(input)).result), 'TEMPER_TOOL_INPUT_INVALID', JSON.stringify(input));
     assert.deepEqual(stored.sent, []);
-    assert.match(JSON.stringify(await messages('tools/call', { name: 'csv_rows', arguments: {} })), /-32602/);
+  });
+
+  it('the tools that the policy permits are listed and called, and a tool that it denies looks like a missing one', async () => {
+    const [listed] = await messages('tools/list', {});
+    const tools = member(member(listed, 'result'), 'tools') as Json[];
+    assert.deepEqual(
+      tools.map((tool) => textAt(tool, ['name'])),
+      ['ask_agent', 'file_read', 'double_it'],
+    );
+    stored.lines = [{ ...REPLY, text: JSON.stringify({ ok: true, output: { result: 42 } }) }];
+    const { result } = await call('double_it', { value: 21 });
+    assert.deepEqual(member(result, 'structuredContent'), { result: 42 });
+    const [{ call: sent, text } = {}] = stored.sent;
+    assert.deepEqual(sent, { tool: 'double_it', digest: DOUBLE.digest, input: { value: 21 } });
+    assert.match(text ?? '', /calls the tool "double_it"/);
+    const messageFor = async (name: string): Promise<string> =>
+      textAt((await call(name, { value: 21 })).result, ['message']).replaceAll(name, 'NAME');
+    for (const name of ['secret_tool', 'forge_tool', 'of_session'])
+      assert.equal(await messageFor(name), await messageFor('no_such_tool'), name);
+    assert.equal(stored.sent.length, 1);
+  });
+
+  it('arguments that the schema refuses, or that are too large, are not sent', async () => {
+    for (const input of [{}, { value: 'many' }, { value: 1, more: 'x'.repeat(100_000) }])
+      assert.equal(codeOf((await call('double_it', input)).result), 'TEMPER_TOOL_INPUT_INVALID');
+    assert.deepEqual(stored.sent, []);
+  });
+
+  it('a failure of the tool is a failed call, and so is whatever else a pod answers', async () => {
+    const error = { code: 'TEMPER_TOOL_FAILED', message: 'a\u001b[2Jb' };
+    for (const [text, code] of [
+      [JSON.stringify({ ok: false, error }), 'TEMPER_TOOL_FAILED'],
+      ['[TEMPER_INTERNAL: a text]', 'TEMPER_TOOL_OUTPUT_INVALID'],
+      [JSON.stringify({ ok: true, output: 'no object' }), 'TEMPER_TOOL_OUTPUT_INVALID'],
+    ] as const) {
+      stored.lines = [{ ...REPLY, text }];
+      const { result } = await call('double_it', { value: 1 });
+      assert.deepEqual([member(result, 'isError'), codeOf(result)], [true, code], text);
+      assert.ok(!JSON.stringify(result).includes('\\u001b['), text);
+    }
+  });
+
+  it('a call that waits has a ticket, with which ask_agent gets its result', async () => {
+    stored.lines = [PARKED];
+    const { result: waiting } = await call('double_it', { value: 21 });
+    assert.equal(codeOf(waiting), 'TEMPER_APPROVAL_PENDING');
+    const [, session = '', ticket = ''] =
+      /session\W+(s-[0-9a-f]+)\W+ticket\W+(msg-[0-9a-f]+\.\d+\.0\.call)/.exec(
+        textAt((member(waiting, 'content') as Json[])[0], ['text']),
+      ) ?? [];
+    stored.lines = [{ ...REPLY, text: JSON.stringify({ ok: true, output: { result: 42 } }) }];
+    const { result } = await ask({ session, ticket });
+    const reply = { reply: '{"result":42}', finishReason: 'complete', session };
+    assert.deepEqual(member(result, 'structuredContent'), reply);
+    stored.lines = [
+      { ...REPLY, text: JSON.stringify({ ok: false, error: { code: 'TEMPER_APPROVAL_DENIED', message: 'no' } }) },
+    ];
+    assert.equal(codeOf((await ask({ session, ticket })).result), 'TEMPER_APPROVAL_DENIED');
+    assert.equal(stored.sent.length, 1);
+  });
+
+  it('the session of the URL is that of the calls and of the messages that name none', async () => {
+    const url = `${URL_OF_AGENT}?session=s-own`;
+    for (const params of [
+      { name: 'double_it', arguments: { value: 1 } },
+      { name: 'ask_agent', arguments: { text: 'hi' } },
+      { name: 'ask_agent', arguments: { text: 'hi', session: 's-other' } },
+    ])
+      assert.equal((await post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }, { url })).statusCode, 200);
+    assert.deepEqual(
+      stored.sent.map(({ session }) => session),
+      ['s-own', 's-own', 's-other'],
+    );
+    const { statusCode } = await post(
+      { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+      { url: `${URL_OF_AGENT}?session=../x` },
+    );
+    assert.equal(statusCode, 400);
   });
 
   it('a request for an agent of another namespace, several messages at once and streams are refused', async () => {

@@ -5,7 +5,8 @@ import { Type } from 'typebox';
 import { closed } from '../../api/v1alpha1/common.ts';
 import { createToolServer } from '../../mcp/server/tool-server.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
-import { text } from '../../tools/event-schema/parts.ts';
+import { SessionId, text } from '../../tools/event-schema/parts.ts';
+import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { Done, ERROR_RESPONSES, USER_SECURITY } from '../http/schemas.ts';
@@ -28,10 +29,22 @@ const Message = Type.Object(
   },
   { ...closed, description: 'A JSON-RPC request or notification of MCP.' },
 );
+const Query = Type.Object(
+  {
+    session: Type.Optional(
+      Type.Unsafe<string>({
+        ...SessionId,
+        description: 'The session of what the client calls. Absent: a new one for each call.',
+      }),
+    ),
+  },
+  closed,
+);
 const Answer = Type.Unknown({ description: 'A JSON-RPC response, or a stream of messages as server-sent events.' });
 
 /** An agent for clients of the Model Context Protocol: Streamable HTTP without sessions of the protocol. */
 export function mcpRoutes(server: GatewayServer, deps: GatewayDeps): void {
+  const schemas = createSchemaCompiler();
   server.post(
     PATH,
     {
@@ -39,18 +52,21 @@ export function mcpRoutes(server: GatewayServer, deps: GatewayDeps): void {
       bodyLimit: MAX_BODY_BYTES,
       schema: {
         ...USER_SECURITY,
-        summary: 'MCP: the agent as a tool',
+        summary: 'MCP: the agent and its tools',
         params: AgentParams,
+        querystring: Query,
         body: Message,
         response: { 200: Answer, 202: Done, ...ERROR_RESPONSES },
       },
     },
     async (request, reply) => {
       const state = requireAgent(request.params, deps);
-      const { headers, logFields, params } = request;
+      const { headers, logFields, params, query } = request;
       const signal = AbortSignal.any([request.disconnected, deps.draining]);
       const caller = { namespace: params.namespace, traceparent: headers[TRACEPARENT], logFields };
-      const serve = createToolServer(new McpAgent({ deps, state, caller, signal }));
+      const serve = createToolServer(
+        new McpAgent({ deps: { ...deps, schemas }, state, caller, session: query.session, signal }),
+      );
       return relay(await serve(protocolRequest(request)), reply);
     },
   );

@@ -60,12 +60,14 @@ function assignmentOf(state: AgentState, deps: GatewayDeps): Assignment | undefi
   if (specs === undefined) return undefined;
   const { namespace = '', name } = state.agent.metadata;
   const brokered = brokeredToolsOf(state, namespace, deps);
+  const repositories = deps.repositories.list(namespace);
   const assignment = {
     ...specs,
     suspended: state.suspended,
     tools: deps.toolsVersion(namespace, name),
     ...(deps.skills.any(namespace) ? { skills: true as const } : {}),
     ...(brokered.length === 0 ? {} : { brokered }),
+    ...(repositories.length === 0 ? {} : { repositories: [...repositories] }),
   };
   return { version: digestOf(assignment as unknown as Json), ...assignment };
 }
@@ -96,7 +98,7 @@ function brokeredToolsOf(
 export function specsOf(
   { agent, policy, level, categoryLevels, uid, ancestors }: AgentState,
   { models }: Pick<GatewayDeps, 'models'>,
-): Omit<Assignment, 'version' | 'tools' | 'skills' | 'brokered' | 'suspended'> | undefined {
+): Omit<Assignment, 'version' | 'tools' | 'skills' | 'brokered' | 'repositories' | 'suspended'> | undefined {
   if (policy === undefined) return undefined;
   const { judge, reviewers = [] } = policy.spec.models ?? {};
   const names = [...modelNames(agent.spec.model), ...(judge === undefined ? [] : [judge]), ...reviewers];

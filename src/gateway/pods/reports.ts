@@ -107,7 +107,8 @@ export async function storeReports(
   if (working !== undefined) await publishCreatedFiles(working, shown, key, deps);
   const isCarried = carriedBy(delivery, new Set(reports.answerSignatures), deps);
   const ofPod = uses.map((use) => reportedUse(pod, use, delivery, isCarried));
-  await deps.uses.record(agentUid, ofPod, key, delivery !== undefined);
+  // A call of a program of a user is no evidence for a promotion: the model of the agent did not choose the tool.
+  await deps.uses.record(agentUid, ofPod, key, delivery !== undefined && delivery.isCall !== true);
   const dropped = events.length - accepted.length;
   if (dropped > 0)
     deps.log.warn(

@@ -14,7 +14,7 @@ import type { DeliveryTokenClaims } from '../delivery/token.ts';
 
 /**
  * Records the tasks and the runs of schedules that this gateway sees, and the ends of the tasks of peers. A task is a message of a user; a
- * record that cannot be stored is logged and lost.
+ * call of a program of a user is none. A record that cannot be stored is logged and lost.
  */
 export interface TaskRecorder {
   answered(claims: DeliveryTokenClaims, finishReason: FinishReason): Promise<void>;
@@ -59,12 +59,12 @@ export function createTaskRecorder({ records, peers, clock, log }: TaskRecorderD
     }
   };
   return {
-    async answered({ agentUid, message, session, depth, source, at }, finishReason) {
+    async answered({ agentUid, message, session, depth, source, isCall, at }, finishReason) {
       if (source === 'Peer') {
         const end = { outcome: PEER_OUTCOMES[finishReason], at: clock.now().toISOString() };
         await stored(agentUid, () => peers.ended(agentUid, { session, message }, end));
       }
-      if (depth > 0 || !isRecorded(source)) return;
+      if (depth > 0 || !isRecorded(source) || isCall === true) return;
       // An answer that was cut or refused is what the pod reports against itself; that it is complete stays the word of the pod.
       const outcome = finishReason === 'complete' ? 'completed' : 'failed';
       const { deliveries } = at;
@@ -79,6 +79,7 @@ export function createTaskRecorder({ records, peers, clock, log }: TaskRecorderD
         await stored(agentUid, () => peers.ended(agentUid, { session, message: id }, end));
       }
       if (message === undefined || message.depth > 0 || !isRecorded(message.source)) return;
+      if (message.call !== undefined) return;
       const { id, session, source } = message;
       const ended = { deliveries, endedAt: clock.now().getTime(), ...scheduled(source) };
       const end = { message: id, session, outcome: outcomeOf(code), ...ended };

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import type { MessageCall } from '../../bus/port.ts';
 import { sha256 } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { AgentName } from '../../gateway-api/schema-parts.ts';
@@ -53,6 +54,8 @@ export function userMessageRoutes(server: GatewayServer, deps: GatewayDeps): voi
 }
 
 export interface UserMessageToSend extends UserMessageRequest {
+  /** In place of the text, which only describes it. */
+  readonly call?: MessageCall;
   /** The namespace of the user and of the agent. */
   readonly namespace: string;
   /** Messages of one namespace with the same key are one message. */
@@ -65,7 +68,7 @@ export interface UserMessageToSend extends UserMessageRequest {
 /** Sends a message of a user. Throws TEMPER_SESSION_CLOSED and TEMPER_BUS_*. */
 export async function sendUserMessage(
   state: AgentState,
-  { text, session, namespace, key: stated, traceparent: header, logFields }: UserMessageToSend,
+  { text, call, session, namespace, key: stated, traceparent: header, logFields }: UserMessageToSend,
   deps: GatewayDeps,
 ): Promise<UserMessageReceipt> {
   const key = `${state.uid}/${stated}`;
@@ -87,6 +90,7 @@ export async function sendUserMessage(
     source: 'User' as const,
     session: targetSession,
     text,
+    ...(call === undefined ? {} : { call }),
     depth: 0,
     deadline: new Date(now.getTime() + CHAIN_TIMEOUT_MS).toISOString(),
     time: now.toISOString(),

@@ -1,22 +1,26 @@
 import { gitFailure } from '../failure.ts';
 import type { GitObject } from './object-id.ts';
 
+/** `tree ID` and `parent ID`, each with its line break. */
+const TREE_LINE_BYTES = 46;
+const PARENT_LINE_BYTES = 48;
+
 /** The tree of a commit. */
 export function treeOf(content: Buffer): string {
-  const [, tree] = /^tree ([0-9a-f]{40})\n/.exec(content.toString('latin1', 0, 46)) ?? [];
+  const [, tree] = /^tree ([0-9a-f]{40})\n/.exec(content.toString('latin1', 0, TREE_LINE_BYTES)) ?? [];
   if (tree === undefined) throw gitFailure('the server sent a commit without a tree');
   return tree;
 }
 
-/** The parents of a commit, in its order. */
+/** The parents of a commit, in its order. Reads only the lines that name them: the text after them may have megabytes. */
 export function parentsOf(content: Buffer): string[] {
   const parents: string[] = [];
-  for (const line of content.toString('latin1').split('\n').slice(1)) {
-    const [, parent] = /^parent ([0-9a-f]{40})$/.exec(line) ?? [];
-    if (parent === undefined) break;
+  for (let offset = TREE_LINE_BYTES; ; offset += PARENT_LINE_BYTES) {
+    const line = content.toString('latin1', offset, offset + PARENT_LINE_BYTES);
+    const [, parent] = /^parent ([0-9a-f]{40})\n$/.exec(line) ?? [];
+    if (parent === undefined) return parents;
     parents.push(parent);
   }
-  return parents;
 }
 
 const AUTHOR = 'Temper <temper@localhost>';

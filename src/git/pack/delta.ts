@@ -1,5 +1,11 @@
 import { gitFailure } from '../failure.ts';
 
+/** Of an operation that copies: which bytes of the offset and of the length follow it. */
+const OFFSET_BITS = [1, 2, 4, 8];
+const LENGTH_BITS = [16, 32, 64];
+/** The length of a part that states none. */
+const WHOLE_PART = 65_536;
+
 /** A position in bytes that another party sent. */
 class Cursor {
   readonly #bytes: Buffer;
@@ -31,12 +37,22 @@ class Cursor {
     throw malformed();
   }
 
-  take(length: number): Buffer {
-    const end = this.offset + length;
-    if (end > this.#bytes.length) throw malformed();
-    const taken = this.#bytes.subarray(this.offset, end);
-    this.offset = end;
-    return taken;
+  /** The bytes of a number that the operation has, the lowest first. */
+  number(operation: number, bits: readonly number[]): number {
+    let value = 0;
+    let factor = 1;
+    for (const bit of bits) {
+      if ((operation & bit) !== 0) value += this.byte() * factor;
+      factor *= 256;
+    }
+    return value;
+  }
+
+  /** Moves beyond the next bytes. Returns where they begin. */
+  skip(length: number): number {
+    const start = this.offset;
+    this.offset += length;
+    return start;
   }
 }
 
@@ -53,28 +69,26 @@ export function applyDelta(base: Buffer, delta: Buffer): Buffer {
   if (cursor.size() !== base.length) throw malformed();
   const result = Buffer.alloc(cursor.size());
   let filled = 0;
-  while (!cursor.isAtEnd) {
-    const part = nextPart(cursor, base);
-    if (part.length === 0 || filled + part.length > result.length) throw malformed();
-    part.copy(result, filled);
-    filled += part.length;
-  }
+  while (!cursor.isAtEnd) filled += copyPart(cursor, { base, delta, result }, filled);
   if (filled !== result.length) throw malformed();
   return result;
 }
 
-/** A part of the base, or bytes of the delta itself. */
-function nextPart(cursor: Cursor, base: Buffer): Buffer {
+/** Copies a part of the base, or bytes of the delta itself. Returns their number. No buffer is made for each of what may be millions of parts. */
+function copyPart(
+  cursor: Cursor,
+  { base, delta, result }: { base: Buffer; delta: Buffer; result: Buffer },
+  filled: number,
+): number {
   const operation = cursor.byte();
   if (operation === 0) throw malformed();
-  if (operation < 128) return cursor.take(operation);
-  const number = (bits: readonly number[]): number =>
-    bits.reduce((sum, bit, index) => sum + ((operation & bit) === 0 ? 0 : cursor.byte() * 256 ** index), 0);
-  const offset = number([1, 2, 4, 8]);
-  const length = number([16, 32, 64]);
-  const end = offset + (length === 0 ? 65_536 : length);
-  if (end > base.length) throw malformed();
-  return base.subarray(offset, end);
+  const isOwn = operation < 128;
+  const start = isOwn ? cursor.skip(operation) : cursor.number(operation, OFFSET_BITS);
+  const length = isOwn ? operation : cursor.number(operation, LENGTH_BITS) || WHOLE_PART;
+  const source = isOwn ? delta : base;
+  if (start + length > source.length || filled + length > result.length) throw malformed();
+  source.copy(result, filled, start, start + length);
+  return length;
 }
 
 function malformed(): Error {

@@ -25,7 +25,9 @@ const TYPES: Readonly<Record<number, ObjectType>> = { 1: 'commit', 2: 'tree', 3:
 const FOLDERS: ReadonlySet<ObjectType> = new Set<ObjectType>(['commit', 'tree']);
 export const EVERYTHING: ReadonlySet<ObjectType> = new Set(Object.values(TYPES));
 export const FILES: ReadonlySet<ObjectType> = new Set<ObjectType>(['blob']);
+/** Others take their turn after so much work. */
 const TURN_OBJECTS = 200;
+const TURN_BYTES = 1_048_576;
 const MIN_CHUNK_BYTES = 64;
 
 interface Delta {
@@ -37,14 +39,22 @@ interface Delta {
 class Budget {
   readonly limits: PackLimits;
   #bytes = 0;
+  #turnBytes = 0;
+  #turnObjects = 0;
 
   constructor(limits: PackLimits) {
     this.limits = limits;
   }
 
-  spend(bytes: number): void {
+  /** Lets others take their turn first, when this one was long. */
+  async spend(bytes: number): Promise<void> {
     this.#bytes += bytes;
     if (bytes > this.limits.objectBytes || this.#bytes > this.limits.totalBytes) throw tooLarge();
+    this.#turnBytes += bytes;
+    this.#turnObjects += 1;
+    if (this.#turnBytes < TURN_BYTES && this.#turnObjects < TURN_OBJECTS) return;
+    [this.#turnBytes, this.#turnObjects] = [0, 0];
+    await setImmediate();
   }
 }
 
@@ -65,9 +75,8 @@ export async function readPack(
   const end = pack.length - CHECKSUM_BYTES;
   let offset = HEADER_BYTES;
   for (let index = 0; index < count; index += 1) {
-    if (index % TURN_OBJECTS === TURN_OBJECTS - 1) await setImmediate();
     const { type, size, start, base } = entryAt(pack, offset, end);
-    budget.spend(size);
+    await budget.spend(size);
     const { bytes, consumed } = inflated(pack.subarray(start, end), size);
     const ownType = TYPES[type];
     if (base !== undefined) deltas.push({ base, bytes });
@@ -150,13 +159,12 @@ async function resolveDeltas(
   const byBase = Map.groupBy(deltas, ({ base }) => base);
   const waiting = [...objects.keys()];
   for (let done = 0; done < waiting.length; done += 1) {
-    if (done % TURN_OBJECTS === TURN_OBJECTS - 1) await setImmediate();
     const id = waiting[done] ?? '';
     const base = objects.get(id);
     const resting = byBase.get(id) ?? [];
     byBase.delete(id);
     for (const { bytes } of base === undefined ? [] : resting) {
-      budget.spend(deltaSize(bytes));
+      await budget.spend(deltaSize(bytes));
       const object = { type: base!.type, content: applyDelta(base!.content, bytes) };
       const resolved = objectId(object);
       if (!objects.has(resolved)) waiting.push(resolved);

@@ -25,8 +25,9 @@ export const MESSAGE_ERROR_CODES = {
     fix: 'Send less in one message.',
   },
   TEMPER_MESSAGE_INVALID: {
-    meaning: 'An inbox entry is not a valid message.',
-    fix: 'Drop the entry; find out which other client may publish to the inbox.',
+    meaning:
+      'An inbox entry is not a valid message, or it is a call of a program and the pod is of a release that makes none.',
+    fix: 'Of a call: replace the pod and retry the entry. Else drop the entry, and find out which other client may publish to the inbox.',
   },
   TEMPER_MESSAGE_UNDELIVERED: {
     meaning: 'The message reached the maximum number of deliveries, and no pod acknowledged it.',

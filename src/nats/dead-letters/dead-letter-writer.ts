@@ -1,9 +1,8 @@
 import type { Envelope } from '../../bus/port.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { printable } from '../../lib/printable.ts';
-import type { Json } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
-import { parseEnvelope } from '../inbox/envelope.ts';
+import { parseEnvelope, storedEnvelope } from '../inbox/envelope.ts';
 import { natsError } from '../connection/errors.ts';
 import { publishFailure } from './failure-events.ts';
 import { STREAMS, subjects, token } from '../jetstream/names.ts';
@@ -67,7 +66,9 @@ export async function writeDeadLetter(
 
 async function storeOnce(connection: JetStreamConnection, letter: StoredDeadLetter): Promise<void> {
   const subject = deadLetterSubject(letter.agentUid, letter.id);
-  await publish(connection, subject, letter as unknown as Json, {
+  const { message, ...rest } = letter;
+  const stored = { ...rest, ...(message === undefined ? {} : { message: storedEnvelope(message) }) };
+  await publish(connection, subject, stored, {
     expectedLastSequence: 0,
     maxBytes: MAX_WRAPPED_BYTES,
   });

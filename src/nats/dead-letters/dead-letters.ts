@@ -5,7 +5,7 @@ import { printable } from '../../lib/printable.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import { type StoredDeadLetter, deadLetterSubject } from './dead-letter-writer.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
-import { parseEnvelope } from '../inbox/envelope.ts';
+import { parseEnvelope, storedEnvelope } from '../inbox/envelope.ts';
 import { natsError } from '../connection/errors.ts';
 import { publishFailure } from './failure-events.ts';
 import { notify } from '../notify/notifications.ts';
@@ -59,7 +59,7 @@ export function createDeadLetters(connection: JetStreamConnection): DeadLetters 
       const deadline = new Date(now.getTime() + allowedMs).toISOString();
       const resent = { ...message, time: now.toISOString(), deadline };
       // The id deduplicates a retry that is repeated after a crash before the next line.
-      await publish(connection, subjects.inbox(agentUid), resent as unknown as Json, { id: `retry:${agentUid}:${id}` });
+      await publish(connection, subjects.inbox(agentUid), storedEnvelope(resent), { id: `retry:${agentUid}:${id}` });
       notify(connection, subjects.notifyInbox(agentUid));
       await deleteAt(connection, found.seq);
     },

@@ -1,3 +1,4 @@
+import { callText, parseMessageCall } from '../../bus/message-call.ts';
 import { type Envelope, MESSAGE_SOURCES, type MessageSource } from '../../bus/port.ts';
 import { isSessionId } from '../../agent/session/session-id.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
@@ -24,13 +25,28 @@ export function parseMessage(data: Uint8Array, traceparent?: string): ParsedMess
  * client that may publish to the inbox could have written it. An invalid `traceparent` header is left out.
  */
 export function parseEnvelope(value: Json | undefined, traceparent?: string): Envelope | undefined {
-  if (!isJsonObject(value) || typeof value.text !== 'string') return undefined;
+  if (!isJsonObject(value)) return undefined;
+  const content = contentOf(value);
+  if (content === undefined) return undefined;
   if (!TEXT_MEMBERS.every((name) => isName(value[name])) || !isDepth(value.depth)) return undefined;
-  const { id, from, to, session, text, root, depth, deadline, time } = value as unknown as Envelope;
+  const { id, from, to, session, root, depth, deadline, time } = value as unknown as Envelope;
   if (!ID.test(id) || !isSessionId(session)) return undefined;
   if (Number.isNaN(Date.parse(deadline)) || Number.isNaN(Date.parse(time))) return undefined;
   const trace = traceparent !== undefined && spanContextOf(traceparent) !== undefined ? { traceparent } : {};
-  return { id, from, to, session, text, root, depth, deadline, time, ...writtenByGateways(value), ...trace };
+  return { id, from, to, session, ...content, root, depth, deadline, time, ...writtenByGateways(value), ...trace };
+}
+
+/** The text of the message, or its call. A call that is not valid is never a text. */
+function contentOf({ text, call }: JsonObject): Pick<Envelope, 'text' | 'call'> | undefined {
+  if (call === undefined) return typeof text === 'string' ? { text } : undefined;
+  const parsed = parseMessageCall(call);
+  return parsed === undefined ? undefined : { text: callText(parsed), call: parsed };
+}
+
+/** The message as it is stored. A call has no text, so that a gateway of an older release refuses it instead of delivering its text. */
+export function storedEnvelope(envelope: Envelope): Json {
+  const { text: _description, ...rest } = envelope;
+  return (rest.call === undefined ? envelope : rest) as unknown as Json;
 }
 
 const MAX_ANCESTORS = 100;

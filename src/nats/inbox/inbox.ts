@@ -1,7 +1,7 @@
 import type { Envelope, Receipt } from '../../bus/port.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { sha256 } from '../../lib/canonical.ts';
-import type { Json, JsonObject } from '../../lib/json.ts';
+import type { JsonObject } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { Reconnects } from '../connection/reconnects.ts';
 import type { OnDeadLetter } from '../dead-letters/dead-letter-writer.ts';
@@ -17,7 +17,7 @@ import {
   type TakeResult,
 } from './inbox-deliveries.ts';
 import type { Rejection } from './delivery-state.ts';
-import { writtenByGateways } from './envelope.ts';
+import { storedEnvelope, writtenByGateways } from './envelope.ts';
 import { createNatsInboxStore, stateSubject } from './nats-inbox-store.ts';
 
 export type { InboxDelivery };
@@ -141,12 +141,13 @@ class JetStreamInbox implements NatsInbox {
 
   async publish(agentUid: string, sender: SenderIdentity, message: NewMessage): Promise<StoredReceipt> {
     const id = messageId(sender);
-    const { from, to, session, text, root = id, depth, deadline, time } = message;
+    const { from, to, session, text, call, root = id, depth, deadline, time } = message;
     const known = { id, from, to, session, text, root, depth, deadline, time };
-    const envelope: Envelope = { ...known, ...writtenByGateways({ ...message } as unknown as JsonObject) };
+    const content = call === undefined ? {} : { call };
+    const envelope: Envelope = { ...known, ...content, ...writtenByGateways({ ...message } as unknown as JsonObject) };
     const subject = subjects.inbox(agentUid);
     const options = { id: `${sender.uid}:${id}`, traceparent: message.traceparent };
-    const stored = await publish(this.#connection, subject, envelope as unknown as Json, options);
+    const stored = await publish(this.#connection, subject, storedEnvelope(envelope), options);
     notify(this.#connection, subjects.notifyInbox(agentUid));
     return { id, duplicate: stored?.duplicate === true, sequence: stored?.seq ?? 0 };
   }

@@ -13,6 +13,7 @@ import { WEB_HEADERS } from '../../toolbox/web/deps.ts';
 import type { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
 import { RemoteApprovals } from '../../gateway-client/approvals.ts';
 import { remoteBrokeredTools } from '../../gateway-client/brokered/brokered-tools.ts';
+import { gatewayRepositories } from '../../gateway-client/repositories/gateway-repositories.ts';
 import type { RemoteBus } from '../../gateway-client/bus.ts';
 import type { ReportSender } from '../../gateway-client/report-sender.ts';
 import { remoteChildren } from '../../gateway-client/children/remote-children.ts';
@@ -139,6 +140,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment, pro
       ...hostPorts(deps),
       ...workspacePorts(workspace, sandbox, { log, clock }),
       clonePlace: deps.clonePlace,
+      ...repositoriesOf(deps, assignment),
     },
     { name, namespace, spec, policy, level, categoryLevels, generation },
     (event) => {
@@ -166,6 +168,15 @@ function brokeredTools(
   { brokered = [] }: Assignment,
 ): () => Tool[] {
   return () => remoteBrokeredTools(brokered, { client, clock, deliveryToken, onAnswerSignature: addSignature });
+}
+
+/** The repositories whose credentials the gateway has. */
+function repositoriesOf(
+  { client, clock, currentMessage: { deliveryToken, addSignature } }: PodEngineDeps,
+  { repositories = [] }: Assignment,
+): Pick<EnginePorts, 'gatewayRepositories'> {
+  const options = { client, clock, deliveryToken, onAnswerSignature: addSignature };
+  return { gatewayRepositories: gatewayRepositories(repositories, options) };
 }
 
 /** The other agents of the namespace, its events, skills and tools, and the agent program. */

@@ -1,3 +1,4 @@
+import type { Envelope } from '../../bus/port.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, messageOf } from '../../lib/errors.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
@@ -9,7 +10,12 @@ import { storeAppend } from '../../gateway-client/stores.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { traceIdOf } from '../../telemetry/traceparent.ts';
 import { createPodEngine, engineVersion, type PodEngine, type PodEngineDeps } from './pod-engine.ts';
-import { type MessageOutcome, replyOutcome, errorOutcome } from '../../agent/messages/message-outcome.ts';
+import {
+  callErrorOutcome,
+  type MessageOutcome,
+  replyOutcome,
+  errorOutcome,
+} from '../../agent/messages/message-outcome.ts';
 import { withheldOutcome } from './withheld-engine.ts';
 import type { SpanReports } from './span-reports.ts';
 import type { CurrentMessage } from './current-message.ts';
@@ -118,21 +124,22 @@ export class Worker {
       const { engine, tools } = await this.#engineOf(assignment);
       const op: CallOptions = { signal, deadline: this.#deadline(message.deadline), key: message.id };
       await tools.open(message.session, op, delivery.session.tools);
-      const { session, text, root, source = 'User', tainted = false } = message;
-      const incoming = { session, text, rootMessage: root, message: message.id, source, tainted };
+      const { session, text, root, call, source = 'User', tainted = false } = message;
+      const called = call === undefined ? {} : { call };
+      const incoming = { session, text, rootMessage: root, message: message.id, source, tainted, ...called };
       const handled = await engine.handle(incoming, op);
       // Those that precede the last ones are sent before the reply; the end of the message carries the last ones.
       await reports.last(op);
       return replyOutcome(handled);
     } catch (error) {
-      return this.#onError(error);
+      return this.#onError(error, message);
     }
   }
 
-  async #onError(error: unknown): Promise<MessageOutcome> {
+  async #onError(error: unknown, { call }: Envelope): Promise<MessageOutcome> {
     const { shutdownSignal } = this.#deps;
     if (shutdownSignal.aborted) return { end: 'retry', delayMs: 0, code: 'TEMPER_CANCELLED' };
-    const outcome = errorOutcome(error);
+    const outcome = call === undefined ? errorOutcome(error) : callErrorOutcome(error);
     const fields = { error, end: outcome.end };
     this.#log[outcome.end === 'answer' ? 'info' : 'warn'](fields, 'the engine failed to handle a message');
     return outcome;

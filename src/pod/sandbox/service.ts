@@ -5,14 +5,7 @@ import type { Json } from '../../lib/json.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { HostCalls, Job, Sandbox } from '../../sandbox/port.ts';
 import type { SessionSandbox } from '../../sandbox/session-port.ts';
-import {
-  CLONE_REQUEST,
-  FETCH_REQUEST,
-  parseCloneRequest,
-  parseFetchRequest,
-} from '../../toolbox/git/clone/clone-request.ts';
-import { writeClone } from '../../toolbox/git/clone/write-clone.ts';
-import { writeFetch } from '../../toolbox/git/remote/write-fetch.ts';
+import { gitRequests, type SandboxRequest } from '../../toolbox/git/clone/sandbox-requests.ts';
 import { parseTerminalRequest, TERMINAL_REQUEST } from '../../toolbox/terminal/local-terminal.ts';
 import type { Terminal } from '../../toolbox/terminal/port.ts';
 import { createFileTools } from '../../toolbox/toolbox.ts';
@@ -54,6 +47,7 @@ interface ActiveRequest {
 export class SandboxService {
   readonly #options: SandboxServiceOptions;
   readonly #tools: Record<string, Tool>;
+  readonly #gitRequests: ReadonlyMap<string, SandboxRequest>;
   readonly #requests = new Map<number, ActiveRequest>();
   readonly #sessions: SandboxSessions;
   readonly #programs: SandboxPrograms;
@@ -63,6 +57,7 @@ export class SandboxService {
     const { workspace, clock } = options;
     this.#options = options;
     this.#send = send;
+    this.#gitRequests = gitRequests(options);
     this.#sessions = new SandboxSessions(options.sandbox, clock, send);
     this.#programs = new SandboxPrograms(options.program, send);
     this.#tools = createFileTools({
@@ -192,16 +187,8 @@ export class SandboxService {
       if (name === TERMINAL_REQUEST) {
         return this.#options.terminal.run(parseTerminalRequest(input), this.#op(id, request));
       }
-      if (name === CLONE_REQUEST) {
-        const { clone, context } = parseCloneRequest(input, this.#op(id, request));
-        await writeClone(clone, this.#options, context);
-        return null;
-      }
-      if (name === FETCH_REQUEST) {
-        const { fetched, context } = parseFetchRequest(input, this.#op(id, request));
-        await writeFetch(fetched, this.#options, context);
-        return null;
-      }
+      const ofGit = this.#gitRequests.get(name);
+      if (ofGit !== undefined) return ofGit(input, this.#op(id, request));
       const tool = Object.hasOwn(this.#tools, name) ? this.#tools[name] : undefined;
       if (tool === undefined) throw new TemperError('TEMPER_TOOL_NOT_FOUND', 'the sandbox has no such tool');
       const noCaller = { agent: '', namespace: '', session: '', rootMessage: '', stack: [], origin: 'Agent' } as const;

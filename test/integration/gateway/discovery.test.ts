@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { ToolArtifact } from '../../../src/api/v1alpha1/emergenttool.ts';
 import { forgedEntry } from '../../../src/discovery/entry.ts';
 import type { DiscoveryResult } from '../../../src/discovery/port.ts';
 import { createForgedTool } from '../../../src/forge/forged-tool.ts';
@@ -18,19 +17,20 @@ import { toolRequest } from '../../../src/tools/authorize.ts';
 import { deniedHostCalls } from '../../../src/tools/host/host-calls.ts';
 import { createSchemaCompiler } from '../../../src/tools/json-schema/compiler.ts';
 import { lostToolContract } from '../../contracts/discovery.ts';
+import { EmergentTools } from '../../support/gateway/emergent-tools.ts';
 import { GatewayFixture, type GatewayReplica } from '../../support/gateway/gateway-fixture.ts';
 import { pollValue } from '../../support/poll.ts';
 import { callOptions } from '../../support/call-options.ts';
 
 const NAMESPACE = 'team-a';
 const TEMPER = '/apis/temper.dev/v1alpha1/namespaces';
-const NONCE = 'k4q7pWm2Zc8vN1xRt6Yb';
 
 describe('discovery through the gateway', { timeout: 600_000 }, () => {
   let fixture: GatewayFixture;
   let gateway: GatewayReplica;
   let analyst: Caller;
   let clerk: Caller;
+  let tools: EmergentTools;
   interface Caller {
     name: string;
     uid: string;
@@ -40,6 +40,7 @@ describe('discovery through the gateway', { timeout: 600_000 }, () => {
 
   before(async () => {
     fixture = await GatewayFixture.open([NAMESPACE, 'team-b']);
+    tools = new EmergentTools(fixture, NAMESPACE);
     await fixture.createPolicy(NAMESPACE, 'restricted', { level: { initial: 'restricted' } });
     gateway = await fixture.startReplica({}, openModelModule);
     const forging = { forge: { enabled: true, modes: ['Sandbox', 'Compose'] }, trustPolicyRef: { name: 'restricted' } };
@@ -90,67 +91,6 @@ describe('discovery through the gateway', { timeout: 600_000 }, () => {
   async function capability(name: string, spec: object, namespace = NAMESPACE): Promise<void> {
     const object = { apiVersion: 'temper.dev/v1alpha1', kind: 'Capability', metadata: { name }, spec };
     await fixture.create(`${TEMPER}/${namespace}/capabilities`, object);
-  }
-
-  /** Creates an active EmergentTool as a promotion does, and returns its name. */
-  async function emergentTool(
-    artifact: ToolArtifact,
-    {
-      agent,
-      namespace = NAMESPACE,
-      digest = artifactDigest(artifact),
-      name,
-      isApproved = true,
-    }: {
-      isApproved?: boolean;
-      agent?: string;
-      namespace?: string;
-      digest?: ReturnType<typeof artifactDigest>;
-      name?: string;
-    } = {},
-  ): Promise<string> {
-    const tier = agent === undefined ? 'Shared' : 'Agent';
-    const named = name ?? objectName(artifact.name, tier, `${namespace}/${agent ?? ''}`, digest);
-    const path = `${TEMPER}/${namespace}/emergenttools`;
-    await fixture.create(path, {
-      apiVersion: 'temper.dev/v1alpha1',
-      kind: 'EmergentTool',
-      metadata: { name: named, ...(agent === undefined ? {} : { labels: { 'temper.dev/agent': agent } }) },
-      spec: {
-        artifact,
-        digest,
-        tier,
-        contributors: ['agent/analyst'],
-        ...(agent === undefined ? { requestNonce: NONCE } : {}),
-      },
-    });
-    if (agent === undefined && isApproved) await decide(artifact, 'Approve', namespace);
-    await setActive(named, true, namespace);
-    return named;
-  }
-
-  async function decide(
-    artifact: ToolArtifact,
-    decision: 'Approve' | 'Revoke',
-    namespace = NAMESPACE,
-    nonce = NONCE,
-  ): Promise<void> {
-    const promotion = { tool: artifact.name, digest: artifactDigest(artifact), tier: 'Shared' };
-    await fixture.create(`${TEMPER}/${namespace}/approvals`, {
-      apiVersion: 'temper.dev/v1alpha1',
-      kind: 'Approval',
-      metadata: { name: `${artifact.name.replaceAll('_', '-')}-${decision.toLowerCase()}-${nonce.slice(0, 2)}` },
-      spec: { decision, nonce, approvedBy: { username: 'alice' }, subject: { promotion } },
-    });
-  }
-
-  async function setActive(name: string, active: boolean, namespace = NAMESPACE): Promise<void> {
-    const path = `${TEMPER}/${namespace}/emergenttools/${name}`;
-    const { body: object } = await fixture.plane.admin.call('GET', path);
-    const { status } = await fixture.plane.admin.call('PUT', `${path}/status`, {
-      body: { ...object, status: { active } },
-    });
-    assert.equal(status, 200);
   }
 
   async function sessionTools({ token }: Caller, session = 's-1'): Promise<RegisteredTool[]> {
@@ -269,7 +209,7 @@ describe('discovery through the gateway', { timeout: 600_000 }, () => {
 
   it('a tool of tier Agent is delivered to its agent only, runs, and disappears when it is deactivated', async () => {
     const artifact = anArtifact('double_it', { description: 'Doubles a number.' });
-    const name = await emergentTool(artifact, { agent: 'analyst' });
+    const name = await tools.create(artifact, { agent: 'analyst' });
     await pollValue(
       'the tool in the catalog',
       async () => (await searchIds(analyst, 'double a number')).length,
@@ -302,7 +242,7 @@ describe('discovery through the gateway', { timeout: 600_000 }, () => {
     const op = callOptions();
     const invoke = (): Promise<never> => Promise.reject(new Error('unexpected call'));
     assert.deepEqual(await forged.call({ value: 21 }, { ...context, op, invoke }), { result: 42 });
-    await setActive(name, false);
+    await tools.setActive(name, false);
     await pollValue(
       'the tool to be deactivated',
       async () => (await sessionTools(analyst)).length,
@@ -315,9 +255,9 @@ describe('discovery through the gateway', { timeout: 600_000 }, () => {
     const stolen = anArtifact('stolen_tool', { description: 'A zebra of another agent.' });
     const digest = artifactDigest(stolen);
     const name = objectName('stolen_tool', 'Agent', `${NAMESPACE}/clerk`, digest);
-    await emergentTool(stolen, { agent: 'analyst', name });
+    await tools.create(stolen, { agent: 'analyst', name });
     const wrong = anArtifact('wrong_tool', { description: 'A zebra with a false digest.' });
-    await emergentTool(wrong, { agent: 'analyst', digest: artifactDigest(stolen) });
+    await tools.create(wrong, { agent: 'analyst', digest: artifactDigest(stolen) });
     await pollValue(
       'the tool in the catalog',
       async () => (await searchIds(analyst, 'zebra')).length,
@@ -331,8 +271,8 @@ describe('discovery through the gateway', { timeout: 600_000 }, () => {
 
   it('a Shared tool is delivered to agents that may call forged tools, with the reason when it cannot run', async () => {
     const requires = { apis: ['fetch' as const], domains: ['example.com'], paths: [] };
-    await emergentTool(anArtifact('giraffe_sum', { description: 'Sums up a giraffe.' }));
-    await emergentTool(anArtifact('giraffe_rates', { description: 'Fetches a giraffe.', requires }));
+    await tools.create(anArtifact('giraffe_sum', { description: 'Sums up a giraffe.' }));
+    await tools.create(anArtifact('giraffe_rates', { description: 'Fetches a giraffe.', requires }));
     await pollValue(
       'both Shared tools',
       async () => (await sessionTools(analyst)).length,
@@ -356,21 +296,21 @@ describe('discovery through the gateway', { timeout: 600_000 }, () => {
       return JSON.parse(text);
     };
     const artifact = anArtifact('okapi_sum');
-    await emergentTool(artifact, { isApproved: false });
-    await decide(artifact, 'Approve', NAMESPACE, 'another-nonce-0001');
-    await emergentTool(anArtifact('okapi_marker'));
+    await tools.create(artifact, { isApproved: false });
+    await tools.decide(artifact, 'Approve', NAMESPACE, 'another-nonce-0001');
+    await tools.create(anArtifact('okapi_marker'));
     await pollValue('a later tool', namesOf, (names) => names.includes('okapi_marker'));
     assert.ok(!(await namesOf()).includes('okapi_sum'), 'an active status and an Approval with another nonce');
 
     const before = await assignment('wait=0');
     const approved = assignment(`wait=30&version=${before.version}`);
-    await decide(artifact, 'Approve');
+    await tools.decide(artifact, 'Approve');
     const during = await approved;
     assert.notEqual(during.tools, before.tools);
     assert.ok((await namesOf()).includes('okapi_sum'));
 
     const revoked = assignment(`wait=30&version=${during.version}`);
-    await decide(artifact, 'Revoke');
+    await tools.decide(artifact, 'Revoke');
     assert.notEqual((await revoked).tools, during.tools);
     assert.ok(!(await namesOf()).includes('okapi_sum'));
     assert.deepEqual(
@@ -381,7 +321,7 @@ describe('discovery through the gateway', { timeout: 600_000 }, () => {
 
   lostToolContract('the gateway', async () => {
     const artifact = anArtifact('quagga_sum', { description: 'Sums up a quagga.' });
-    await emergentTool(artifact);
+    await tools.create(artifact);
     const forging = { forge: { enabled: true, modes: ['Sandbox'] }, trustPolicyRef: { name: 'restricted' } };
     const neighbour = await aCaller('neighbour', forging);
     const entry = { digest: artifactDigest(artifact), tool: artifact.name, cause: 'Harmful', message: 'figures' };

@@ -273,6 +273,19 @@ describe('reports of a lying pod', () => {
     assert.equal((await requests()) - before, 1);
   });
 
+  it('uses in calls of programs of users count for no promotion', async () => {
+    const agent = await anAgentWithTool();
+    const before = await requests();
+    for (const root of ROOTS) {
+      const honest = aReport(agent, root, [await search(agent.name, root)]);
+      const token = fixture.deliveryToken(agent.name, 's1', `root-${root}`, `message-${root}`, { isCall: true });
+      const body = { ...honest, deliveryToken: token };
+      assert.equal((await ask(one, 'POST', '/v1/reports', { agent: agent.name, body })).status, 204);
+    }
+    assert.equal((await statisticsOf(agent)).totalUses, 0);
+    assert.equal(await requests(), before);
+  });
+
   for (const [lie, change, { status = 204, counts = true } = {}] of LIES) {
     it(`a report with ${lie} opens no promotion and is no observed evidence`, async () => {
       const [agent, neighbour] = [await anAgentWithTool(), await anAgentWithTool()];

@@ -28,6 +28,7 @@ import type { AgentEvent } from '../../../src/tools/events.ts';
 import { GatewayFixture, type HttpResponse, type GatewayReplica } from '../../support/gateway/gateway-fixture.ts';
 import { poll } from '../../support/poll.ts';
 import { TraceCollector } from '../../support/trace-collector.ts';
+import { clientCallTests } from './suites/client-calls.ts';
 import { MEETING_SESSIONS, parallelSessionTests, startMeetingModel } from './suites/parallel-sessions.ts';
 import { NESTED_SCRIPT, nestedAgentTests } from './suites/nested-agents.ts';
 import { withheldSourceTests, WITHHELD_SCRIPT } from './suites/withheld-sources.ts';
@@ -69,6 +70,7 @@ describe('an agent pod behind two gateways', { timeout: 600_000 }, () => {
   let userToken: string;
   let agentUid: string;
   let policyName: string;
+  let sandbox: RoleProcess;
   let token: string;
   let keys = 0;
   const roles: RoleProcess[] = [];
@@ -128,7 +130,7 @@ describe('an agent pod behind two gateways', { timeout: 600_000 }, () => {
     userToken = await fixture.createUserToken('team-a');
     endpoint = { url: `https://127.0.0.1:${one.port}`, name: NAME, authority };
     await writeGatewayConfig(at('endpoints'), { ...endpoint, token });
-    start('sandbox', '--agent-uid', String(process.getuid?.() ?? 0));
+    sandbox = start('sandbox', '--agent-uid', String(process.getuid?.() ?? 0));
   });
   after(async () => {
     await Promise.all(roles.map((role) => role.end('SIGKILL')));
@@ -247,11 +249,13 @@ describe('an agent pod behind two gateways', { timeout: 600_000 }, () => {
     assert.equal(await again.end('SIGTERM'), 0, again.log);
   });
 
-  /** Replaces the rules of the agent's policy. */
-  async function setRules(rules: object): Promise<void> {
+  const setRules = (rules: object): Promise<void> => setPolicy({ rules });
+
+  /** Replaces members of the agent's policy. */
+  async function setPolicy(change: object): Promise<void> {
     const path = `${OBJECTS}/trustpolicies/${policyName}`;
     const { body } = await fixture.plane.admin.call('GET', path);
-    const object = { ...body, spec: { ...(body['spec'] as object), rules } };
+    const object = { ...body, spec: { ...(body['spec'] as object), ...change } };
     assert.equal((await fixture.plane.admin.call('PUT', path, { body: object })).status, 200);
   }
 
@@ -295,6 +299,18 @@ describe('an agent pod behind two gateways', { timeout: 600_000 }, () => {
     assert.equal(await again.end('SIGTERM'), 0, again.log);
     await setRules({});
   });
+
+  clientCallTests(() => ({
+    fixture,
+    one,
+    other,
+    userToken,
+    agentUid,
+    sandbox,
+    start: () => start('agent'),
+    setPolicy: (change) => setPolicy({ rules: {}, tools: {}, ...change }),
+    approvePending,
+  }));
 
   it('the gateway delivers no tool that a user or the operator deactivated', async () => {
     const [session] = parsed(await one.call('GET', `${AGENT}/sessions`, { userToken })) as { session: string }[];

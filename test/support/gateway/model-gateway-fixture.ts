@@ -12,10 +12,16 @@ import type { Agent, AgentSpec } from '../../../src/api/v1alpha1/agent.ts';
 import type { TrustPolicy, TrustPolicySpec } from '../../../src/api/v1alpha1/trustpolicy.ts';
 import type { GatewayDeps } from '../../../src/gateway/deps.ts';
 import { type BrokeredTools, NO_BROKERED_TOOLS } from '../../../src/gateway/brokered/port.ts';
+import { executedGitTool } from '../../../src/gateway/brokered/start.ts';
+import { type AgentRepositories, NO_REPOSITORIES } from '../../../src/gateway/git/agent-repositories.ts';
 import { WatchedCatalog } from '../../../src/gateway/discovery/catalog.ts';
 import { WatchedAgentDirectory } from '../../../src/gateway/cluster/agent-directory.ts';
 import { createAnswerSignatures } from '../../../src/gateway/delivery/answer-signatures.ts';
-import { createDeliveryTokens, type DeliveryTokens } from '../../../src/gateway/delivery/token.ts';
+import {
+  createDeliveryTokens,
+  type DeliveryTokenClaims,
+  type DeliveryTokens,
+} from '../../../src/gateway/delivery/token.ts';
 import { openModelModule } from '../../../src/gateway/model-module.ts';
 import type { GatewayModule } from '../../../src/gateway/modules.ts';
 import { CallApprovals } from '../../../src/gateway/approvals/call-approvals.ts';
@@ -122,6 +128,8 @@ export class ModelGatewayFixture implements AsyncDisposable {
   reviewLimits = new ReportLimits(systemClock, REVIEWS);
   /** The tools that the gateways execute. */
   brokered: BrokeredTools = NO_BROKERED_TOOLS;
+  /** The repositories of connections. */
+  repositories: AgentRepositories = NO_REPOSITORIES;
   /** True: the request takes effect and its response is lost. */
   losesResponse: (url: string) => boolean = () => false;
   /** The keys of withheld sources. */
@@ -213,7 +221,13 @@ export class ModelGatewayFixture implements AsyncDisposable {
     return this.#deliveryTokens;
   }
 
-  deliveryToken(agent: string, session = 's1', root = 'root-1', message = 'message-1'): string {
+  deliveryToken(
+    agent: string,
+    session = 's1',
+    root = 'root-1',
+    message = 'message-1',
+    more: Pick<DeliveryTokenClaims, 'isCall'> = {},
+  ): string {
     return this.#deliveryTokens.sign({
       ...podOf(agent),
       message,
@@ -221,6 +235,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       root,
       depth: 0,
       deadline: new Date(Date.now() + 600_000).toISOString(),
+      ...more,
       at: { streamSequence: 1, deliveries: 1 },
     });
   }
@@ -288,7 +303,12 @@ export class ModelGatewayFixture implements AsyncDisposable {
       skills: { any: () => this.skills.size > 0, find: async (_namespace, name) => this.skills.get(name) },
       brokered: {
         list: (namespace) => this.brokered.list(namespace),
-        find: (namespace, name) => this.brokered.find(namespace, name),
+        find: (namespace, name) =>
+          this.brokered.find(namespace, name) ?? executedGitTool(this.repositories, namespace, name),
+      },
+      repositories: {
+        list: (namespace) => this.repositories.list(namespace),
+        tool: (namespace, name) => this.repositories.tool(namespace, name),
       },
       sessionsOf,
       sessionContent: async () => undefined,

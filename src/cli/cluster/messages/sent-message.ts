@@ -1,6 +1,6 @@
 import type { UserMessageReceipt, UserMessageRequest } from '../../../gateway-api/user-api.ts';
 import { TemperError } from '../../../lib/errors.ts';
-import { isJsonObject, type Json, member, textAt } from '../../../lib/json.ts';
+import { isJsonObject, type Json, type JsonObject, member, textAt } from '../../../lib/json.ts';
 import type { CliIo } from '../../io.ts';
 import type { GatewayUserClient } from '../gateway-user-client.ts';
 import { withRetry } from '../retry-budget.ts';
@@ -29,6 +29,26 @@ export async function sendMessage(
     idempotencyKey: key,
   } as const;
   return receiptOf(await withRetry(retrySeconds, io, () => gateway.call(call)));
+}
+
+export interface SentCall {
+  readonly agent: string;
+  readonly tool: string;
+  readonly input: JsonObject;
+  readonly session: string;
+  /** Calls with the same key are one call. */
+  readonly key: string;
+}
+
+/** Sends a call of a tool to an agent. Throws the error of the gateway. */
+export async function sendToolCall(
+  gateway: Pick<GatewayUserClient, 'call'>,
+  { agent, key, ...body }: SentCall,
+  io: Pick<CliIo, 'error' | 'signal'>,
+): Promise<UserMessageReceipt> {
+  const path = `agents/${encodeURIComponent(agent)}/calls`;
+  const call = { method: 'POST', path, body, idempotencyKey: key } as const;
+  return receiptOf(await withRetry(RETRY_SECONDS, io, () => gateway.call(call)));
 }
 
 const TRACE_ID = /^[0-9a-f]{32}$/;

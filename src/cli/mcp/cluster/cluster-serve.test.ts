@@ -42,6 +42,8 @@ interface TestClient {
   request: (method: string, params?: JsonObject) => Promise<Json>;
   /** The result of ask_agent. */
   ask: (input: JsonObject, meta?: JsonObject) => Promise<Json>;
+  /** The result of double_it. */
+  call: (input: JsonObject) => Promise<Json>;
   send: (message: JsonObject) => void;
   received: () => Json[];
 }
@@ -71,16 +73,28 @@ async function withClient(
   };
   const ask = (given: JsonObject, meta: JsonObject = {}): Promise<Json> =>
     request('tools/call', { name: 'ask_agent', arguments: given, _meta: meta });
+  const call = (given: JsonObject): Promise<Json> => request('tools/call', { name: 'double_it', arguments: given });
   const clientInfo = { name: 'test', version: '1' };
   await request('initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo });
   send({ method: 'notifications/initialized' });
-  await work({ cluster, request, ask, send, received });
+  await work({ cluster, request, ask, call, send, received });
   input.end();
   assert.equal(await served, 0);
 }
 
 const isMessage = ({ method, path }: RecordedRequest): boolean => method === 'POST' && path === `${AGENT}/messages`;
 const isEvents = ({ path }: RecordedRequest): boolean => path.startsWith(`${AGENT}/sessions/s-1/events`);
+const isTools = ({ path }: RecordedRequest): boolean => path.startsWith(`${AGENT}/callable-tools`);
+const isToolCall = ({ method, path }: RecordedRequest): boolean => method === 'POST' && path === `${AGENT}/calls`;
+const TOOL = {
+  name: 'double_it',
+  description: 'Doubles.',
+  inputSchema: { type: 'object' },
+  category: 'other',
+  action: 'code:read',
+  sideEffects: false,
+  locality: 'Local',
+};
 const RECEIPT: FakeResponse = {
   status: 200,
   body: { id: 'm-1', session: 's-1', duplicate: false, podBound: true, after: 7 },
@@ -91,6 +105,7 @@ describe('kubectl temper mcp serve', () => {
   it('the agent answers over the gateway, and its events are progress', async () => {
     const call = event(8, { type: 'tool-call', id: 'c', tool: 'csv_rows', input: {} });
     const answer = (request: RecordedRequest): FakeResponse => {
+      if (isTools(request)) return { status: 200, body: [] };
       if (isMessage(request)) return RECEIPT;
       return isEvents(request) ? lines(call, reply(9, 'West fell most.')) : undefined;
     };
@@ -112,8 +127,73 @@ describe('kubectl temper mcp serve', () => {
       assert.equal(sent?.headers['temper-token'], 'the-token');
       const query = new URLSearchParams(cluster.requests.find(isEvents)?.path.split('?')[1]);
       assert.deepEqual([query.get('after'), query.get('message')], ['7', 'm-1']);
-      assert.match(JSON.stringify(await request('tools/call', { name: 'csv_rows' })), /-32602/);
     });
+  });
+
+  it('the tools of the agent are listed and called in the session, and a failed call has its code', async () => {
+    const outcomes = [
+      reply(9, JSON.stringify({ ok: true, output: { result: 42 } })),
+      reply(10, JSON.stringify({ ok: false, error: { code: 'TEMPER_TOOL_FAILED', message: 'a\u001b[2Jb' } })),
+      ended(11, { kind: 'failed', code: 'TEMPER_TIMEOUT', text: 'too late' }),
+    ];
+    const answer = (request: RecordedRequest): FakeResponse => {
+      if (isTools(request)) return { status: 200, body: [TOOL] };
+      if (isToolCall(request)) return RECEIPT;
+      return isEvents(request) ? lines(outcomes.shift() ?? {}) : undefined;
+    };
+    await withClient(answer, async ({ cluster, request, call }) => {
+      const { tools } = (await request('tools/list')) as { tools: { name: string }[] };
+      assert.deepEqual(
+        tools.map(({ name }) => name),
+        ['ask_agent', 'double_it'],
+      );
+      const path = cluster.requests.find(isTools)?.path ?? '';
+      assert.equal(new URLSearchParams(path.split('?')[1]).get('session'), 's-1');
+      assert.deepEqual(member(await call({ value: 21 }), 'structuredContent'), { result: 42 });
+      const [sent] = cluster.requests.filter(isToolCall);
+      assert.deepEqual(sent?.body, { tool: 'double_it', input: { value: 21 }, session: 's-1' });
+      const failed = await call({ value: 22 });
+      assert.equal(codeOf(failed), 'TEMPER_TOOL_FAILED');
+      assert.doesNotMatch(JSON.stringify(failed), /\\u001b\[/);
+      assert.equal(codeOf(await call({ value: 23 })), 'TEMPER_TIMEOUT');
+    });
+  });
+
+  it('the same call again waits for the result of the call that was decided about, and a refused one is sent again', async () => {
+    let isDecided = false;
+    let refusals = 1;
+    const parked = event(8, { type: 'turn-parked', requests: ['apr-1'] });
+    const output = reply(9, JSON.stringify({ ok: true, output: { result: 42 } }));
+    const refusal = { error: { code: 'TEMPER_TOOL_NOT_FOUND', message: 'no tool' } };
+    const answer = (request: RecordedRequest): FakeResponse => {
+      if (isToolCall(request)) return refusals-- > 0 ? { status: 422, body: refusal } : RECEIPT;
+      return isEvents(request) ? lines(isDecided ? output : parked) : undefined;
+    };
+    await withClient(answer, async ({ cluster, call }) => {
+      assert.match(JSON.stringify(await call({ value: 21 })), /-32602/);
+      const waiting = await call({ value: 21 });
+      assert.equal(codeOf(waiting), 'TEMPER_APPROVAL_PENDING');
+      assert.match(JSON.stringify(waiting), /kubectl temper approve apr-1/);
+      isDecided = true;
+      assert.deepEqual(member(await call({ value: 21 }), 'structuredContent'), { result: 42 });
+      assert.equal(cluster.requests.filter(isToolCall).length, 2);
+      const last = cluster.requests.findLast(isEvents)?.path ?? '';
+      assert.equal(new URLSearchParams(last.split('?')[1]).get('after'), '8');
+    });
+  });
+
+  it('a gateway without this route serves the agent alone', async () => {
+    const missing = { error: { code: 'TEMPER_NOT_FOUND', message: 'no route' } };
+    await withClient(
+      (request) => (isTools(request) ? { status: 404, body: missing } : undefined),
+      async ({ request }) => {
+        const { tools } = (await request('tools/list')) as { tools: { name: string }[] };
+        assert.deepEqual(
+          tools.map(({ name }) => name),
+          ['ask_agent'],
+        );
+      },
+    );
   });
 
   it('a message that needs an approval fails with its request, and ask_agent without text waits for the answer', async () => {

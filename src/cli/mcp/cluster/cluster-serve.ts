@@ -1,5 +1,4 @@
 import { assertSessionId } from '../../../agent/session/session-id.ts';
-import type { ClientCalls } from '../../../engine/calls/client-calls.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { ulids } from '../../../lib/ids.ts';
 import { printable } from '../../../lib/printable.ts';
@@ -13,6 +12,7 @@ import { VERSION } from '../../version.ts';
 import { AskedAgent } from '../ask-agent.ts';
 import { ClientTools } from '../client-tools.ts';
 import { ClusterAgent } from './cluster-agent.ts';
+import { ClusterCalls } from './cluster-calls.ts';
 import { clusterResources } from './cluster-resources.ts';
 
 export interface ClusterServeOptions extends ClusterOptions {
@@ -20,15 +20,6 @@ export interface ClusterServeOptions extends ClusterOptions {
   /** The session of the messages; a new one when absent. */
   session?: string;
 }
-
-/** The tools of an agent run in its pod, for its model only. */
-const NO_TOOLS: ClientCalls = {
-  offered: () => [],
-  async invoke(tool) {
-    const message = `there is no tool "${printable(tool, 80)}"; an agent of a cluster is asked with ask_agent`;
-    return { ok: false, tool, error: { code: 'TEMPER_TOOL_NOT_FOUND', message }, milliseconds: 0 };
-  },
-};
 
 /** Serves an agent of a cluster to one client over the Model Context Protocol on standard input and output, until the input ends. */
 export async function clusterServe(options: ClusterServeOptions, outer: CliIo): Promise<number> {
@@ -41,14 +32,14 @@ export async function clusterServe(options: ClusterServeOptions, outer: CliIo): 
   // An agent or a permission that is missing is an error now, and not at the first message.
   await resources.list();
   const tools = new ClientTools({
-    calls: NO_TOOLS,
+    calls: new ClusterCalls({ agent: name, gateway: (signal) => gatewayFor(cluster, io, signal), io }),
     client: { session, connection: session },
     agent: askedAgent({ name, session }, cluster, io),
     now: () => systemClock.monotonic(),
     newId: () => ulids.next('call'),
     howToDecide,
   });
-  const instructions = `The Temper agent ${name} of ${cluster.location} as ask_agent. A message that needs an approval fails with TEMPER_APPROVAL_PENDING and the command with which a user decides; then call ask_agent without text.`;
+  const instructions = `The tools of the Temper agent ${name} of ${cluster.location}, under its policy, and the agent itself as ask_agent. A call that needs an approval fails with TEMPER_APPROVAL_PENDING and the command with which a user decides; then make the same call again, or call ask_agent without text.`;
   try {
     const deps = { lines: io.lines(), write: (message: object) => writeJsonLine(io, message) };
     await serveLines({ tools, resources, version: VERSION, instructions }, deps, io.signal);
@@ -61,7 +52,7 @@ export async function clusterServe(options: ClusterServeOptions, outer: CliIo): 
 function askedAgent({ name, session }: { name: string; session: string }, cluster: Cluster, io: CliIo): AskedAgent {
   const served = new ClusterAgent({
     agent: name,
-    gateway: (signal) => new GatewayUserClient(cluster, AbortSignal.any([io.signal, signal])),
+    gateway: (signal) => gatewayFor(cluster, io, signal),
     io,
     observe: (event) => asked.observe(event),
   });
@@ -74,6 +65,11 @@ function askedAgent({ name, session }: { name: string; session: string }, cluste
     howToDecide,
   });
   return asked;
+}
+
+/** A client whose requests end with the signal, and with the process. */
+function gatewayFor(cluster: Cluster, io: CliIo, signal: AbortSignal): GatewayUserClient {
+  return new GatewayUserClient(cluster, AbortSignal.any([io.signal, signal]));
 }
 
 function howToDecide(request: string): string {

@@ -4,7 +4,9 @@ import type { CallContext } from '../../../tools/contract.ts';
 import type { RemoteWorkspace } from '../../../tools/host/remote-workspace.ts';
 import { CHECKOUT_LIMITS, type CheckoutLimits, CLONE_LIMITS, MAX_CLONE_BYTES } from './checked-clone.ts';
 import { type FetchToWrite, writeFetch } from '../remote/write-fetch.ts';
+import { type CommitToPack, packCommit } from '../remote/pack-commit.ts';
 import { CLONE_REQUEST, cloneRequest, FETCH_REQUEST, fetchRequest } from './clone-request.ts';
+import { PACK_REQUEST, packIn, packRequest } from './pack-request.ts';
 import { type CloneToWrite, writeClone, type WriteCloneDeps } from './write-clone.ts';
 
 interface CloneLimits {
@@ -14,7 +16,7 @@ interface CloneLimits {
   readonly checkout: CheckoutLimits;
 }
 
-/** Where a clone is checked, and where it is written. */
+/** Where the repositories of the workspace are: what is read for them is checked before it is written there, and what they push is packed there. */
 export interface ClonePlace {
   readonly limits: CloneLimits;
   /** Of each of the two answers of a fetch, whose objects may be in memory together. */
@@ -25,6 +27,8 @@ export interface ClonePlace {
   write(clone: CloneToWrite, context: CallContext): Promise<void>;
   /** Throws as `writeFetch`. */
   fetch(fetched: FetchToWrite, context: CallContext): Promise<void>;
+  /** Of at most `limits.answerBytes`. Throws as `packCommit`. */
+  pack(order: CommitToPack, context: CallContext): Promise<Buffer>;
 }
 
 const MEBIBYTE = 1_048_576;
@@ -39,6 +43,10 @@ function podLimits(unit: number): CloneLimits {
   };
 }
 
+/** Also of what a pod pushes. */
+export const POD_LIMITS: CloneLimits = podLimits(MEBIBYTE);
+export const POD_FETCH_LIMITS: CloneLimits = podLimits(MEBIBYTE / 2);
+
 /** The machine of a user. */
 export function localClonePlace(deps: WriteCloneDeps): ClonePlace {
   return {
@@ -47,6 +55,7 @@ export function localClonePlace(deps: WriteCloneDeps): ClonePlace {
     inTurn: (_session, work) => work(),
     write: (clone, context) => writeClone(clone, deps, context),
     fetch: (fetched, context) => writeFetch(fetched, deps, context),
+    pack: (order, context) => packCommit(order, { ...deps, maxBytes: MAX_CLONE_BYTES }, context),
   };
 }
 
@@ -54,14 +63,17 @@ export function localClonePlace(deps: WriteCloneDeps): ClonePlace {
 export function podClonePlace(sandbox: Pick<RemoteWorkspace, 'callTool'>): ClonePlace {
   const turns = new FairQueue();
   return {
-    limits: podLimits(MEBIBYTE),
-    fetchLimits: podLimits(MEBIBYTE / 2),
+    limits: POD_LIMITS,
+    fetchLimits: POD_FETCH_LIMITS,
     inTurn: (session, work) => turns.run(session, work),
     async write(clone, context) {
       await sandbox.callTool(CLONE_REQUEST, cloneRequest(clone, context), context.op);
     },
     async fetch(fetched, context) {
       await sandbox.callTool(FETCH_REQUEST, fetchRequest(fetched, context), context.op);
+    },
+    async pack(order, context) {
+      return packIn(await sandbox.callTool(PACK_REQUEST, packRequest(order, context), context.op));
     },
   };
 }

@@ -4,7 +4,7 @@ import { TemperError } from '../../../lib/errors.ts';
 import type { Json } from '../../../lib/json.ts';
 import { printable } from '../../../lib/printable.ts';
 import { type TargetRules, validateTarget } from '../../../net/targets.ts';
-import type { CallContext, CallerContext } from '../../../tools/contract.ts';
+import type { CallContext, CallerContext, ToolDescriptor } from '../../../tools/contract.ts';
 import type { RemoteWorkspace } from '../../../tools/host/remote-workspace.ts';
 import type { ToolboxDeps } from '../../deps.ts';
 import { requiredText } from '../../input.ts';
@@ -12,7 +12,7 @@ import type { Terminal } from '../../terminal/port.ts';
 import type { Web } from '../../web/deps.ts';
 import { hostRules } from '../../web/host-rules.ts';
 import { type ClonePlace, localClonePlace } from '../clone/clone-place.ts';
-import type { ConnectedRepository, HostDenial, Repositories } from './port.ts';
+import type { ConnectedRepository, GatewayRepositories, HostDenial, Repositories, RepositoryReader } from './port.ts';
 
 /** What the tools for repositories elsewhere work with. */
 export interface RemoteGitDeps extends Pick<ToolboxDeps, 'workspace' | 'decide' | 'clock'> {
@@ -23,8 +23,10 @@ export interface RemoteGitDeps extends Pick<ToolboxDeps, 'workspace' | 'decide' 
   remote?: RemoteWorkspace | undefined;
   /** Where clones are checked and written when the workspace is on another machine; absent: nowhere. */
   clonePlace?: ClonePlace | undefined;
-  /** Absent: none has a credential. */
+  /** Absent: this process has no credential. */
   repositories?: Repositories | undefined;
+  /** Absent: no gateway has a credential. */
+  gatewayRepositories?: GatewayRepositories | undefined;
 }
 
 export const URL_SCHEMA = {
@@ -40,19 +42,24 @@ export function assertReachable(input: Json, caller: CallerContext, deps: Remote
   validateTarget(url, remoteRules(url, caller, deps));
 }
 
-function remoteRules(url: string, caller: CallerContext, { decide, repositories }: RemoteGitDeps): TargetRules {
-  const rules = hostRules(url, decide, caller);
+function remoteRules(url: string, caller: CallerContext, deps: RemoteGitDeps): TargetRules {
+  const rules = hostRules(url, deps.decide, caller);
   const host = URL.parse(url)?.hostname ?? '';
-  return repositories?.find(url)?.isPrivate === true ? { ...rules, privateHosts: new Set([host]) } : rules;
+  const found = deps.gatewayRepositories?.find(url) ?? deps.repositories?.find(url);
+  return found?.isPrivate === true ? { ...rules, privateHosts: new Set([host]) } : rules;
 }
 
-/** Reads a repository: with the credential of its connection, or else without one. Throws TEMPER_EGRESS_UNAVAILABLE. */
+/** Reads the repository of a call: with the credential of its connection, or else without one. Throws TEMPER_EGRESS_UNAVAILABLE. */
 export function readableRemote(
-  url: string,
+  tool: ToolDescriptor,
+  input: Json,
   context: CallContext,
   deps: RemoteGitDeps & { answerBytes: number },
-): { remote: GitRemote; repository: ConnectedRepository | undefined } {
-  const { web, clock, repositories } = deps;
+): { remote: RepositoryReader; repository: ConnectedRepository | undefined } {
+  const { web, clock, repositories, gatewayRepositories } = deps;
+  const url = requiredText(input, 'url');
+  const there = gatewayRepositories?.find(url);
+  if (there !== undefined) return { remote: there.reader({ tool, input, op: context.op }), repository: undefined };
   const repository = repositories?.find(url);
   if (repository !== undefined) {
     const transport = repository.transport(denialOf(url, context, deps));
@@ -67,13 +74,18 @@ export function readableRemote(
 }
 
 /** Throws TEMPER_CONNECTION_DENIED for a repository without a connection. */
-export function connectedRepository(url: string, { repositories }: RemoteGitDeps): ConnectedRepository {
+export function connectedRepository(url: string, { repositories, remote }: RemoteGitDeps): ConnectedRepository {
   const found = repositories?.find(url);
   if (found !== undefined) return found;
-  throw new TemperError(
-    'TEMPER_CONNECTION_DENIED',
-    `no connection is for ${printable(url, 300)}; a user names the repository in connections.yaml, with its whole URL`,
-  );
+  throw noConnection(url, remote === undefined ? 'a user names it in connections.yaml' : PLATFORM_NAMES_IT);
+}
+
+const PLATFORM_NAMES_IT = 'the platform team names it in gateway.connections, for the namespace of the agent';
+
+/** The same for a repository without a connection, and for one that the namespace may not use. */
+export function noConnection(url: string, nextStep = PLATFORM_NAMES_IT): TemperError {
+  const message = `no connection is for ${printable(url, 300)}; ${nextStep}, with its whole URL`;
+  return new TemperError('TEMPER_CONNECTION_DENIED', message);
 }
 
 export function denialOf(url: string, context: CallContext, { decide }: RemoteGitDeps): HostDenial {
@@ -83,20 +95,15 @@ export function denialOf(url: string, context: CallContext, { decide }: RemoteGi
 /** Throws TEMPER_PROGRAM_UNAVAILABLE where no repository can be written. */
 export function placeOfClones(tool: string, deps: RemoteGitDeps): ClonePlace {
   const { workspace, protectedFolders = [], remote, clonePlace } = deps;
-  if (remote !== undefined && clonePlace !== undefined) return clonePlace;
-  return localClonePlace({ workspace, protectedFolders, terminal: localGit(tool, deps) });
+  if (clonePlace !== undefined) return clonePlace;
+  if (remote !== undefined) throw unavailable(tool, 'has no place for repositories here');
+  return localClonePlace({ workspace, protectedFolders, terminal: terminalOf(tool, deps) });
 }
 
 /** Where Git runs. Throws TEMPER_PROGRAM_UNAVAILABLE. */
 export function terminalOf(tool: string, { terminal }: RemoteGitDeps): Terminal {
   if (terminal !== undefined) return terminal;
   throw unavailable(tool, 'needs a place to run git');
-}
-
-/** Throws TEMPER_PROGRAM_UNAVAILABLE where no Git runs beside this process. */
-export function localGit(tool: string, deps: RemoteGitDeps): Terminal {
-  if (deps.remote === undefined) return terminalOf(tool, deps);
-  throw unavailable(tool, 'works with temper run only, and needs its launcher');
 }
 
 function unavailable(tool: string, problem: string): TemperError {

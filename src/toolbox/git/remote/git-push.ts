@@ -1,31 +1,25 @@
-import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
-import { join } from 'node:path';
-import { parentsOf } from '../../../git/objects/commit.ts';
 import { isObjectId } from '../../../git/objects/object-id.ts';
-import { type PackObjects, EVERYTHING, readPack } from '../../../git/pack/pack-reader.ts';
 import { GitRemote } from '../../../git/remote.ts';
 import { TemperError } from '../../../lib/errors.ts';
 import type { Json } from '../../../lib/json.ts';
-import { printable } from '../../../lib/printable.ts';
 import { checkedTool } from '../../../tools/checks/checked-tool.ts';
 import type { CallContext, Tool, ToolDescriptor } from '../../../tools/contract.ts';
 import { optionalText, requiredText } from '../../input.ts';
-import { CLONE_LIMITS, MAX_CLONE_BYTES } from '../clone/checked-clone.ts';
+import type { ClonePlace } from '../clone/clone-place.ts';
 import { PATH_SCHEMA } from '../git-inputs.ts';
 import {
-  assertNoCredential,
   assertReachable,
   connectedRepository,
   denialOf,
-  localGit,
+  placeOfClones,
   type RemoteGitDeps,
   URL_SCHEMA,
 } from './deps.ts';
-import { LocalRepository, withExchangeFolder } from './local-repository.ts';
-import { assertPushable, BRANCH_SCHEMA, branchArgument } from './pushable.ts';
+import type { GatewayRepository } from './port.ts';
+import { pushableBranch, pushOutput, pushPack, type PushTarget } from './push-pack.ts';
+import { BRANCH_SCHEMA, branchArgument } from './pushable.ts';
 
-const GIT_PUSH: ToolDescriptor = {
+export const GIT_PUSH: ToolDescriptor = {
   name: 'git_push',
   description:
     'Push a commit of a repository of the workspace to a branch of a repository elsewhere. The branch begins with the prefix that a user chose. A push adds commits; it never replaces or deletes any.',
@@ -73,107 +67,52 @@ export function gitPushTool(deps: RemoteGitDeps): Tool {
 }
 
 async function pushCommit(input: Json, context: CallContext, deps: RemoteGitDeps): Promise<Json> {
-  const terminal = localGit('git_push', deps);
+  const place = placeOfClones('git_push', deps);
   const url = requiredText(input, 'url');
-  const [branch, commit] = [branchArgument(input, 'branch'), commitArgument(input)];
+  const there = deps.gatewayRepositories?.find(url);
+  if (there !== undefined) return pushThroughGateway(there, place, input, context);
   const repository = connectedRepository(url, deps);
   const remote = new GitRemote(repository.transport(denialOf(url, context, deps)), deps.clock);
-  const { branches, head } = await remote.heads(context.op);
-  assertPushable(repository, branch, head);
-  const before = branches.get(branch);
-  const output = (objects: number): Json => ({
-    branch,
-    commit,
-    ...(before === undefined ? {} : { before }),
-    objects,
-  });
-  if (before === commit) return output(0);
-  const local = new LocalRepository(optionalText(input, 'repository') ?? '.', terminal, context);
-  const known = await knownOnServer(local, { commit, before, branch, heads: [...branches.values()] });
-  const pack = await packed(local, commit, known, deps.workspace);
-  const objects = await readPack(pack, CLONE_LIMITS, EVERYTHING);
-  assertForward(objects, { commit, before, known });
-  const refusal = await remote.pushPack({ branch, before, after: commit, pack }, context.op);
-  if (refusal === undefined) return output(objects.size);
-  assertNoCredential(repository, [Buffer.from(refusal)]);
-  throw new TemperError('TEMPER_TOOL_FAILED', `the server refuses the push to ${branch}: ${refusal}`);
+  return pushed({ repository, remote }, place, input, context);
 }
 
-function commitArgument(input: Json): string {
+/** With the credential that this process has. */
+async function pushed(target: PushTarget, place: ClonePlace, input: Json, context: CallContext): Promise<Json> {
+  const [branch, commit] = [branchArgument(input, 'branch'), commitArgument(input)];
+  const state = await pushableBranch(target, branch, context.op);
+  if (state.before === commit) return pushOutput(branch, commit, state, 0);
+  const pack = await place.pack({ folder: folderOf(input), branch, commit, ...state }, context);
+  const check = { limits: place.limits.pack, inTurn: <T>(work: () => Promise<T>): Promise<T> => work() };
+  const objects = await pushPack(target, { branch, commit, pack }, state, check, context.op);
+  return pushOutput(branch, commit, state, objects);
+}
+
+/** The gateway has the credential. It decides again, from its own look at the server and at the pack. */
+async function pushThroughGateway(
+  repository: GatewayRepository,
+  place: ClonePlace,
+  input: Json,
+  context: CallContext,
+): Promise<Json> {
+  const [branch, commit] = [branchArgument(input, 'branch'), commitArgument(input)];
+  const call = { tool: GIT_PUSH, input, op: context.op };
+  return place.inTurn(context.session, async () => {
+    const state = await repository.branch(branch, call);
+    if (state.before === commit) return repository.call(call);
+    return repository.call(call, await place.pack({ folder: folderOf(input), branch, commit, ...state }, context));
+  });
+}
+
+function folderOf(input: Json): string {
+  return optionalText(input, 'repository') ?? '.';
+}
+
+/** The whole id of a commit. Throws TEMPER_TOOL_INPUT_INVALID. */
+export function commitArgument(input: Json): string {
   const commit = requiredText(input, 'commit');
   if (isObjectId(commit)) return commit;
   throw new TemperError(
     'TEMPER_TOOL_INPUT_INVALID',
     '"commit" must be the whole id of a commit: 40 digits and letters',
   );
-}
-
-interface Wanted {
-  commit: string;
-  /** The commit of the branch. */
-  before: string | undefined;
-  branch: string;
-  /** The commits of all branches of the server. */
-  heads: readonly string[];
-}
-
-/** Commits of the server that the repository has too: the pack leaves out what they contain. */
-async function knownOnServer(local: LocalRepository, { commit, before, branch, heads }: Wanted): Promise<string[]> {
-  const wanted = before === undefined ? heads : [before];
-  const [found, ...known] = await local.commitsOf([commit, ...wanted]);
-  if (found !== commit)
-    throw new TemperError('TEMPER_NOT_FOUND', `the repository in the workspace has no commit ${commit}`);
-  if (before !== undefined && !known.includes(before))
-    throw new TemperError(
-      'TEMPER_TOOL_FAILED',
-      `${branch} has commits that the repository in the workspace does not have; read it with git_fetch, and build on them`,
-    );
-  return wanted.includes(commit) ? [...known, commit] : known;
-}
-
-/** The pack of what the server does not have. Throws TEMPER_TOOL_FAILED for more bytes than a push may have. */
-async function packed(local: LocalRepository, commit: string, known: readonly string[], workspace: string) {
-  return withExchangeFolder(workspace, async (folder) => {
-    const input = `${[commit, ...known.map((id) => `^${id}`)].join('\n')}\n`;
-    const args = ['pack-objects', '--revs', '--quiet', '--threads=1', join(folder, 'pushed')];
-    const name = (
-      await local.git(args, { input, settings: ['pack.packSizeLimit=0', 'pack.writeReverseIndex=false'] })
-    ).trim();
-    if (!isObjectId(name)) throw new TemperError('TEMPER_TOOL_FAILED', 'git made no pack of the commit');
-    return readBounded(join(folder, `pushed-${name}.pack`));
-  });
-}
-
-/** A regular file that a program of the agent wrote, and no link. */
-async function readBounded(path: string): Promise<Buffer> {
-  await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  const info = await file.stat();
-  if (!info.isFile() || info.size > MAX_CLONE_BYTES)
-    throw new TemperError('TEMPER_TOOL_FAILED', `the push has more than ${MAX_CLONE_BYTES} bytes; push fewer commits`);
-  const bytes = Buffer.alloc(info.size);
-  const { bytesRead } = await file.read(bytes, 0, info.size, 0);
-  return bytes.subarray(0, bytesRead);
-}
-
-/**
- * The pack decides what is pushed, and not what Git in the workspace says: it has the commit, and the commit of the branch is among those
- * before it. Throws TEMPER_TOOL_FAILED.
- */
-function assertForward(
-  objects: PackObjects,
-  { commit, before, known }: Pick<Wanted, 'commit' | 'before'> & { known: readonly string[] },
-): void {
-  if (before === undefined && known.includes(commit)) return;
-  const seen = new Set<string>([commit]);
-  for (const id of seen) {
-    const object = objects.get(id);
-    if (object?.type !== 'commit') continue;
-    for (const parent of parentsOf(object.content)) seen.add(parent);
-  }
-  const hasCommit = objects.get(commit)?.type === 'commit';
-  if (hasCommit && (before === undefined || seen.has(before))) return;
-  const problem = hasCommit
-    ? `the commits do not continue ${printable(before ?? '', 40)}, so the push would replace others`
-    : 'git packed another commit';
-  throw new TemperError('TEMPER_TOOL_FAILED', `nothing is pushed: ${problem}`);
 }

@@ -1,5 +1,8 @@
+import type { GitRemote } from '../../../git/remote.ts';
 import type { GitTransport } from '../../../git/transport.ts';
 import type { CallOptions } from '../../../lib/call-options.ts';
+import type { Json } from '../../../lib/json.ts';
+import type { ToolDescriptor } from '../../../tools/contract.ts';
 
 export interface OpenedPullRequest {
   readonly number: number;
@@ -45,8 +48,48 @@ export interface ConnectedRepository {
   hasCredential(parts: readonly Buffer[]): boolean;
 }
 
-/** The repositories of the connections of a user. */
+/** The repositories of connections whose credentials this process has. */
 export interface Repositories {
   /** By its URL, as `git clone` takes it. */
   find(url: string): ConnectedRepository | undefined;
+}
+
+/** What a clone or a fetch reads. */
+export type RepositoryReader = Pick<GitRemote, 'resolve' | 'clone' | 'since'>;
+
+/** What a server has, for a push to one of its branches. */
+export interface BranchState {
+  /** The commit of the branch; absent for a new one. */
+  readonly before?: string | undefined;
+  /** The commits of all branches. */
+  readonly heads: readonly string[];
+}
+
+/** The call in which a gateway is asked. It decides about the call with these arguments, for each request. */
+export interface GatewayCall {
+  readonly tool: ToolDescriptor;
+  readonly input: Json;
+  readonly op: CallOptions;
+}
+
+/** A repository for which the gateway of a pod has a credential. Methods throw what the gateway reports. */
+export interface GatewayRepository {
+  /** Its hosts may be names in a private network, which the gateway reaches. */
+  readonly isPrivate: boolean;
+  reader(call: GatewayCall): RepositoryReader;
+  /** What a push to the branch begins with. */
+  branch(branch: string, call: GatewayCall): Promise<BranchState>;
+  /** The gateway executes the tool. A push has a pack, unless the branch has the commit. */
+  call(call: GatewayCall, pack?: Buffer): Promise<Json>;
+}
+
+/** The repositories of connections whose credentials the gateway of a pod has. */
+export interface GatewayRepositories {
+  /** By its URL, as `git clone` takes it. */
+  find(url: string): GatewayRepository | undefined;
+}
+
+/** One text for all ways to write the URL of a repository. */
+export function repositoryAddress(url: string): string {
+  return (URL.parse(url)?.href ?? url).replace(/\/+$/, '');
 }

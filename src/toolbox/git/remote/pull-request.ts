@@ -1,4 +1,6 @@
 import { GitRemote } from '../../../git/remote.ts';
+import type { CallOptions } from '../../../lib/call-options.ts';
+import type { Clock } from '../../../lib/clock.ts';
 import { TemperError } from '../../../lib/errors.ts';
 import type { Json } from '../../../lib/json.ts';
 import { printable } from '../../../lib/printable.ts';
@@ -10,14 +12,13 @@ import {
   assertReachable,
   connectedRepository,
   denialOf,
-  localGit,
   type RemoteGitDeps,
   URL_SCHEMA,
 } from './deps.ts';
-import type { OpenedPullRequest, PullRequestOrder, PullRequests } from './port.ts';
+import type { ConnectedRepository, HostDenial, OpenedPullRequest, PullRequestOrder, PullRequests } from './port.ts';
 import { assertPushable, BRANCH_SCHEMA, branchArgument } from './pushable.ts';
 
-const PULL_REQUEST: ToolDescriptor = {
+export const PULL_REQUEST: ToolDescriptor = {
   name: 'git_pull_request',
   description:
     'Open a pull request from a branch that was pushed with git_push. A branch that has an open one gets no second; the result is that one.',
@@ -61,23 +62,39 @@ export function pullRequestTool(deps: RemoteGitDeps): Tool {
       if (optionalText(input, 'base') !== undefined) branchArgument(input, 'base');
       assertReachable(input, caller, deps);
     },
-    call: (input, context) => openPullRequest(input, context, deps),
+    call: (input, context) => requestPull(input, context, deps),
   });
 }
 
-async function openPullRequest(input: Json, context: CallContext, deps: RemoteGitDeps): Promise<Json> {
-  localGit('git_pull_request', deps);
+async function requestPull(input: Json, context: CallContext, deps: RemoteGitDeps): Promise<Json> {
   const url = requiredText(input, 'url');
+  const there = deps.gatewayRepositories?.find(url);
+  if (there !== undefined) return there.call({ tool: PULL_REQUEST, input, op: context.op });
   const repository = connectedRepository(url, deps);
   const denial = denialOf(url, context, deps);
+  return openPullRequest(input, { repository, denial, clock: deps.clock }, context.op);
+}
+
+interface PullRequestTarget {
+  repository: ConnectedRepository;
+  denial: HostDenial;
+  clock: Clock;
+}
+
+/** With the credential that this process has. */
+export async function openPullRequest(
+  input: Json,
+  { repository, denial, clock }: PullRequestTarget,
+  op: CallOptions,
+): Promise<Json> {
   const pullRequests = repository.pullRequests(denial);
   if (pullRequests === undefined)
     throw new TemperError(
       'TEMPER_CONNECTION_DENIED',
-      `connection "${repository.connection}" names no server with pull requests; a user sets git.pullRequests of it`,
+      `connection "${repository.connection}" names no server with pull requests; add pullRequests to it`,
     );
   const branch = branchArgument(input, 'branch');
-  const { branches, head } = await new GitRemote(repository.transport(denial), deps.clock).heads(context.op);
+  const { branches, head } = await new GitRemote(repository.transport(denial), clock).heads(op);
   assertPushable(repository, branch, head);
   const base = optionalText(input, 'base') ?? head;
   if (base === undefined)
@@ -85,7 +102,7 @@ async function openPullRequest(input: Json, context: CallContext, deps: RemoteGi
   for (const name of [branch, base])
     if (!branches.has(name)) throw new TemperError('TEMPER_NOT_FOUND', `the repository has no branch ${name}`);
   const order = { branch, base, title: requiredText(input, 'title'), body: optionalText(input, 'body') ?? '' };
-  const { found, isNew } = await foundOrCreated(pullRequests, order, context);
+  const { found, isNew } = await foundOrCreated(pullRequests, order, op);
   const page = printable(found.page, MAX_PAGE);
   assertNoCredential(repository, [Buffer.from(page)]);
   return { number: found.number, page, state: found.state, isNew };
@@ -94,7 +111,7 @@ async function openPullRequest(input: Json, context: CallContext, deps: RemoteGi
 async function foundOrCreated(
   pullRequests: PullRequests,
   order: PullRequestOrder,
-  { op }: CallContext,
+  op: CallOptions,
 ): Promise<{ found: OpenedPullRequest; isNew: boolean }> {
   const earlier = await pullRequests.find(order, op);
   if (earlier?.state === 'Open') return { found: earlier, isNew: false };

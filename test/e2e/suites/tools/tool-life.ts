@@ -165,16 +165,20 @@ function lifeTests(current: () => InstalledCluster): void {
     assert.match(again.stderr, /already decided: Approve by alice/);
   });
 
-  it('a client of the MCP SDK outside the cluster gets what the second agent computes with the shared tool', async () => {
+  it('a client of the MCP SDK outside the cluster calls the shared tool, and asks the second agent that uses it', async () => {
     const audience = ['--audience', 'temper-gateway'];
     const token = await approver.kubectl('create', 'token', 'temper-users', '-n', NAMESPACE, ...audience);
     const agent = { kubeconfig: approver.kubeconfig, namespace: NAMESPACE, agent: 'reporter', token: token.trim() };
     await asMcpClient(agent, async (client) => {
       const { tools } = await client.listTools();
-      assert.deepEqual(
-        tools.map(({ name }) => name),
-        ['ask_agent'],
+      const names = tools.map(({ name }) => name);
+      assert.ok(names[0] === 'ask_agent' && names.includes(TOOL), names.join(' '));
+      const parsedRows = { columns: ['region', 'quantity'], rows: [{ region: 'West', quantity: '3' }] };
+      const called = await client.callTool(
+        { name: TOOL, arguments: { text: 'region,quantity\nWest,3' } },
+        { timeout: 60_000 },
       );
+      assert.deepEqual(called.structuredContent, parsedRows, JSON.stringify(called.content));
       const input = { text: COLUMNS_QUESTION, session: 'mcp-client' };
       const answered = await client.callTool({ name: 'ask_agent', arguments: input }, { timeout: 60_000 });
       const reply = 'The columns are region, quantity.';

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { aCallContext } from '../../../support/call-context.ts';
@@ -10,24 +9,15 @@ import { isTemperError } from '../../../../src/lib/errors.ts';
 import type { Json, JsonObject } from '../../../../src/lib/json.ts';
 import { platformTrust } from '../../../../src/net/proxied-connection.ts';
 import { egressFetch } from '../../../../src/pod/agent/egress-fetch.ts';
-import { SandboxConnection } from '../../../../src/pod/agent/sandbox-connection.ts';
-import { serveSandbox } from '../../../../src/pod/sandbox/serve.ts';
-import { prepareSocketFolder, socketPaths } from '../../../../src/pod/socket/socket-folder.ts';
-import { createLogger } from '../../../../src/telemetry/log.ts';
-import { createSecretRedactor } from '../../../../src/telemetry/secret-redactor.ts';
-import { podClonePlace } from '../../../../src/toolbox/git/clone/clone-place.ts';
 import { CLONE_REQUEST, FETCH_REQUEST } from '../../../../src/toolbox/git/clone/clone-request.ts';
-import { gitTools } from '../../../../src/toolbox/git/git-tools.ts';
-import { remoteGitTools } from '../../../../src/toolbox/git/remote/remote-tools.ts';
-import { remoteTerminal } from '../../../../src/toolbox/terminal/local-terminal.ts';
 import { createWeb } from '../../../../src/toolbox/web/create-web.ts';
 import { WEB_HEADERS } from '../../../../src/toolbox/web/deps.ts';
 import type { CallContext } from '../../../../src/tools/contract.ts';
 import { callOptions } from '../../../support/call-options.ts';
 import { type EgressWorld, startEgressProxy } from '../../../support/gateway/egress-proxy.ts';
+import { type GitPod, startGitPod } from '../../../support/gateway/git-pod.ts';
 import { BareRepository } from '../../../support/gitops/bare-repository.ts';
 import { type GitHttpServer, startGitHttpServer } from '../../../support/gitops/git-http-server.ts';
-import { buildLauncher } from '../../../support/launcher.ts';
 
 const TLS = new URL('../../../fixtures/tls/', import.meta.url);
 const ADDRESS = 'https://api.example.com/repository.git';
@@ -36,44 +26,19 @@ const ADDRESS = 'https://api.example.com/repository.git';
 export function gitClonesSuite(open: () => EgressWorld): void {
   describe('git_clone of a pod through the egress proxy', () => {
     const stop = new AbortController();
-    let base = '';
-    let workspace = '';
+    let pod: GitPod;
     let repository: BareRepository;
     let server: GitHttpServer;
     let proxy: Awaited<ReturnType<typeof startEgressProxy>>;
-    let sandbox: SandboxConnection;
-    let serving: Promise<void>;
-    let clonePlace: ReturnType<typeof podClonePlace>;
 
     before(async () => {
-      base = await realpath(await mkdtemp(join(tmpdir(), 'temper-pod-clone-')));
-      workspace = join(base, 'workspace');
-      await mkdir(workspace);
-      const launcher = await buildLauncher(base);
+      pod = await startGitPod();
       repository = await BareRepository.create({ 'README.md': 'one\n', 'src/a.txt': 'a\n' });
       const [cert = '', key = ''] = await Promise.all(
         ['certificate.pem', 'key.pem'].map((name) => readFile(new URL(name, TLS), 'utf8')),
       );
       server = await startGitHttpServer(repository.folder, { tls: { cert, key } });
       proxy = await startEgressProxy(open(), () => server.port, stop.signal);
-      const run = join(base, 'run');
-      await mkdir(run);
-      const agentUid = process.getuid?.() ?? 0;
-      await prepareSocketFolder(run, agentUid);
-      const connected = Promise.withResolvers<void>();
-      sandbox = await SandboxConnection.listen(socketPaths(run).socket, {
-        clock: systemClock,
-        onChange: (isConnected) => void (isConnected && connected.resolve()),
-      });
-      clonePlace = podClonePlace(sandbox);
-      const log = createLogger({
-        level: 'error',
-        destination: { write: () => undefined },
-        secrets: createSecretRedactor(),
-      });
-      const role = { run, workspace, agentUid, launcher, environment: {}, clock: systemClock, log };
-      serving = serveSandbox({ ...role, signal: stop.signal });
-      await connected.promise;
       open().fixture.setPolicy('cloning', {
         level: { initial: 'restricted', ceiling: 'restricted' },
         egress: { allow: ['*.example.com'] },
@@ -83,17 +48,14 @@ export function gitClonesSuite(open: () => EgressWorld): void {
     });
     after(async () => {
       stop.abort(new Error('the tests are over'));
-      await serving;
+      await pod?.[Symbol.asyncDispose]();
       await proxy?.running;
-      await sandbox?.[Symbol.asyncDispose]();
       await server?.[Symbol.asyncDispose]();
       await repository?.[Symbol.asyncDispose]();
-      await rm(base, { recursive: true, force: true });
     });
 
     const contextOf = (agent: string): CallContext =>
       aCallContext({ agent, session: 's1', rootMessage: 'message-1', op: callOptions() });
-    /** The pod permits everything here: what is refused, the gateway refuses. */
     const call = async (agent: string, name: string, input: Json): Promise<JsonObject> => {
       const files = {
         current: async () => ({
@@ -106,18 +68,7 @@ export function gitClonesSuite(open: () => EgressWorld): void {
       };
       const deliveryToken = () => open().fixture.deliveryToken(agent);
       const fetch = egressFetch({ files, deliveryToken, clock: systemClock }, { sentHeaders: WEB_HEADERS });
-      const terminal = remoteTerminal(sandbox);
-      const decide = () => ({ effect: 'Allow', rule: 'test', reason: 'test', risk: 'low' }) as const;
-      const deps = {
-        workspace,
-        decide,
-        clock: systemClock,
-        web: createWeb(fetch),
-        terminal,
-        remote: sandbox,
-        clonePlace,
-      };
-      const tool = [...remoteGitTools(deps), ...gitTools(terminal)].find(({ descriptor }) => descriptor.name === name);
+      const tool = pod.tools({ web: createWeb(fetch) }).find(({ descriptor }) => descriptor.name === name);
       return (await tool?.call(input, contextOf(agent))) as JsonObject;
     };
     const clone = (folder: string, agent = 'cloner', more: JsonObject = {}) =>
@@ -132,7 +83,7 @@ export function gitClonesSuite(open: () => EgressWorld): void {
       const commit = await repository.git('rev-parse', 'main');
       const cloned = { repository: 'cloned', commit, branch: 'main', files: 2, bytes: 6 };
       assert.deepEqual(await clone('cloned'), cloned);
-      assert.equal(await readFile(join(workspace, 'cloned/src/a.txt'), 'utf8'), 'a\n');
+      assert.equal(await readFile(join(pod.workspace, 'cloned/src/a.txt'), 'utf8'), 'a\n');
       assert.equal((await call('cloner', 'git_status', { repository: 'cloned' }))['text'], '## main\n');
       const served = proxy.lines.filter(({ outcome }) => outcome === 'ok');
       assert.ok(
@@ -147,7 +98,7 @@ export function gitClonesSuite(open: () => EgressWorld): void {
 
     it('the gateway refuses a host that the agent may not reach, and nothing is written', async () => {
       await fails(clone('refused', 'elsewhere'), 'TEMPER_POLICY_DENIED', /api\.example\.com.* is not granted/);
-      assert.ok(!(await readdir(workspace)).includes('refused'));
+      assert.ok(!(await readdir(pod.workspace)).includes('refused'));
     });
 
     it('a repository beyond the memory of a pod is refused before it is written', async () => {
@@ -161,19 +112,19 @@ export function gitClonesSuite(open: () => EgressWorld): void {
       await repository.commit('inflated', { 'a.txt': 'a'.repeat(5_000_000) });
       const inflated = clone('large', 'cloner', { revision: 'inflated' });
       await fails(inflated, 'TEMPER_CONNECTION_FAILED', /too large to be read/);
-      assert.ok(!(await readdir(workspace)).includes('large'));
+      assert.ok(!(await readdir(pod.workspace)).includes('large'));
     });
 
     it('the sandbox container writes only to new folders of the workspace, and refuses what is no clone', async () => {
       const caller = { agent: 'a', namespace: 'n', session: 's', rootMessage: 'm', key: 'k' };
       const valid = { folder: 'x', url: ADDRESS, commit: 'a'.repeat(40), shallow: [], pack: 'UEFDSw==', caller };
-      const write = (change: JsonObject) => sandbox.callTool(CLONE_REQUEST, { ...valid, ...change }, callOptions());
+      const write = (change: JsonObject) => pod.sandbox.callTool(CLONE_REQUEST, { ...valid, ...change }, callOptions());
       for (const change of [{ commit: 'main' }, { branch: '--x' }, { shallow: ['x'] }, { url: 'a\nb' }, { caller: {} }])
         await fails(write(change), 'TEMPER_TOOL_INPUT_INVALID', /not valid/);
       for (const folder of ['../x', '/tmp/x', '.git', 'cloned'])
         await fails(write({ folder }), 'TEMPER_FILE_DENIED', /./);
       await fails(write({}), 'TEMPER_TOOL_FAILED', /git index-pack/);
-      assert.ok(!(await readdir(workspace)).includes('x'));
+      assert.ok(!(await readdir(pod.workspace)).includes('x'));
     });
 
     it('a fetch brings what came since to the sandbox container', async () => {
@@ -187,20 +138,16 @@ export function gitClonesSuite(open: () => EgressWorld): void {
       await fails(call('elsewhere', 'git_fetch', fetch), 'TEMPER_POLICY_DENIED', /is not granted/);
       const caller = { agent: 'a', namespace: 'n', session: 's', rootMessage: 'm', key: 'k' };
       const valid = { folder: 'fetching', branch: 'main', commit: 'a'.repeat(40), pack: 'UEFDSw==', caller };
-      const write = (change: JsonObject) => sandbox.callTool(FETCH_REQUEST, { ...valid, ...change }, callOptions());
+      const write = (change: JsonObject) => pod.sandbox.callTool(FETCH_REQUEST, { ...valid, ...change }, callOptions());
       await fails(write({ branch: 'a:b' }), 'TEMPER_TOOL_INPUT_INVALID', /not valid/);
       await fails(write({ folder: '..' }), 'TEMPER_FILE_DENIED', /./);
       await fails(write({}), 'TEMPER_TOOL_FAILED', /git fetch/);
-      assert.ok((await readdir(workspace)).every((name) => !name.startsWith('.temper')));
+      assert.ok((await readdir(pod.workspace)).every((name) => !name.startsWith('.temper')));
     });
 
-    it('pushing is refused by name', async () => {
+    it('a repository without a connection is not pushed to', async () => {
       const push = { url: ADDRESS, branch: 'main', commit: 'a'.repeat(40) };
-      await fails(
-        call('cloner', 'git_push', push),
-        'TEMPER_PROGRAM_UNAVAILABLE',
-        /git_push works with temper run only/,
-      );
+      await fails(call('cloner', 'git_push', push), 'TEMPER_CONNECTION_DENIED', /gateway\.connections/);
     });
   });
 }

@@ -1,0 +1,34 @@
+import { FairQueue } from '../../lib/async/fair-queue.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Network } from '../../net/dialer.ts';
+import { GatewayConfigFiles } from '../../gateway-client/gateway-config-files.ts';
+import type { EgressHostsDeps } from '../capabilities/egress-hosts.ts';
+import { HostCircuits } from '../capabilities/host-circuits.ts';
+import type { GatewayConfig } from '../config.ts';
+import { type AgentRepositories, openRepositories } from './agent-repositories.ts';
+
+export interface RepositoriesDeps extends Pick<GatewayConfig, 'connections' | 'egress'> {
+  deliveryTokens: EgressHostsDeps['deliveryTokens'];
+  clock: Clock;
+  /** Resolves private hosts. Default: the name server of the system. */
+  network?: Network;
+}
+
+/** The repositories of the connections of the release. */
+export function startRepositories({
+  connections,
+  egress,
+  deliveryTokens,
+  clock,
+  network,
+}: RepositoriesDeps): AgentRepositories {
+  const reached =
+    egress && ({ folder: egress.endpoints, tokenFile: egress.tokenFile, server: 'egress', clock } as const);
+  return openRepositories(connections, {
+    egress: reached && { files: new GatewayConfigFiles(reached), deliveryTokens },
+    clock,
+    network,
+    circuits: new HostCircuits(clock),
+    packs: new FairQueue(),
+  });
+}
