@@ -28,6 +28,43 @@ function section(changes: object = {}): object {
   };
 }
 
+describe('the repository that agents use with a connection', () => {
+  const url = 'https://api.example.com/org/code.git';
+  const entry = (repository: object, changes: object = {}) =>
+    section({ name: 'code', git: undefined, repository: { url, ...repository }, ...changes });
+
+  it('it is on the hosts of its connection, and beside nothing else', () => {
+    const pullRequests = { type: 'Gitea', apiUrl: 'https://api.example.com/api/v1', repository: 'org/code' };
+    const [parsed] = parseConnections([entry({ branchPrefix: 'agents/', pullRequests })], 'test');
+    assert.deepEqual(parsed?.repository, { url, branchPrefix: 'agents/', pullRequests });
+    const cases: [repository: object, changes: object, expected: RegExp][] = [
+      [{ url: 'https://git.example.com/code.git' }, {}, /repository\/url leads to git\.example\.com:443/],
+      [{ url: 'http://api.example.com/code.git' }, {}, /repository\/url must match/],
+      [{ branchPrefix: '../' }, {}, /branchPrefix must be the beginning/],
+      [{ approver: 'system:admin' }, {}, /connections\/0\/repository/],
+      [{ pullRequests: { ...pullRequests, apiUrl: 'https://x.example.com' } }, {}, /apiUrl leads to x\.example\.com/],
+      [{}, { oauth: { tokenUrl: 'https://auth.example.com/token', clientId: 'temper' } }, /another connection/],
+      [{}, { git: (section() as { git: object }).git }, /another connection for git/],
+    ];
+    for (const [repository, changes, expected] of cases)
+      assert.throws(() => parseConnections([entry(repository, changes)], 'test'), expected);
+  });
+
+  it('it is never one whose files become Approvals, however its URL is written', () => {
+    const plain = { type: 'Git', url: 'https://api.example.com/org/tools.git', approver: 'system:admin' };
+    for (const shared of [section(), section({ git: plain })])
+      for (const path of ['org/tools', 'ORG/Tools.git', 'git/org/tools/', 'org/%74ools'])
+        assert.throws(
+          () => parseConnections([shared, entry({ url: `https://api.example.com/${path}` })], 'test'),
+          /connections\/1\/repository is the one that connection "tools-repo" shares tools with/,
+          path,
+        );
+    const pullRequests = { type: 'GitHub', apiUrl: 'https://api.example.com', repository: 'Org/Tools' };
+    assert.throws(() => parseConnections([section(), entry({ pullRequests })], 'test'), /shares tools with/);
+    assert.equal(parseConnections([section(), entry({})], 'test').length, 2);
+  });
+});
+
 describe('the section of connections', () => {
   it('a connection is found only for its namespaces, and a foreign one looks like an unknown one', () => {
     const connections = parseConnections([section()], 'test');

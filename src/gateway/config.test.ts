@@ -28,4 +28,15 @@ describe('the configuration of the gateway', () => {
     const databases = [{ name: 'notes', type: 'SQLite', file: '/notes.db' }];
     assert.throws(() => gatewayConfig({ ...REQUIRED, databases }), /databases\/0: type SQLite/);
   });
+
+  it('a repository of agents on a public host needs the egress proxy, and one in a private network does not', () => {
+    const repository = { url: 'https://git.example.com/code.git' };
+    const entry = { name: 'code', hosts: ['git.example.com:443'], namespaces: ['team-a'], credentialFile: '/token' };
+    const egress = { endpoints: '/egress', tokenFile: '/token' };
+    const of = (change: object, more: object = {}) =>
+      gatewayConfig({ ...REQUIRED, ...more, connections: [{ ...entry, repository, ...change }] });
+    assert.deepEqual(of({}, { egress }).connections[0]?.repository, repository);
+    assert.equal(of({ private: true }).connections.length, 1);
+    assert.throws(() => of({}), /connections\/0\/repository is reached through the egress proxy/);
+  });
 });

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { stringify } from 'yaml';
 import { gatewayConfig } from '../../../src/gateway/config.ts';
+import { parseConnections } from '../../../src/connections/connection.ts';
 import { parseOperatorConfig } from '../../../src/operator/config.ts';
 import { configOf, renderChart } from '../../cluster/helm.ts';
 
@@ -71,7 +72,11 @@ describe('the services of a release', () => {
       { ...SALES, ...SOURCES },
       { ...SALES, ...SOURCES, name: 'stock', namespaces: ['team-a', 'team-b'] },
     ];
-    const { objects } = await render({ connections: [values], webSearch: SEARXNG, databases });
+    const repository = { url: 'https://git.example.com/code.git', branchPrefix: 'agents/' };
+    const code = { ...values, name: 'code', hosts: ['git.example.com:443'], repository };
+    const { objects } = await render({ connections: [values, code], webSearch: SEARXNG, databases });
+    const gateway = configOf(objects, 'temper-gateway', 'gateway.yaml');
+    assert.deepEqual(parseConnections(gateway['connections'], 'chart')[1]?.repository, repository);
     const operator = parseOperatorConfig(stringify(configOf(objects, 'temper-operator', 'operator.yaml')));
     assert.deepEqual(operator.connections, [connection]);
     assert.deepEqual(operator.serviceTools, [

@@ -17,6 +17,7 @@ import { GIT_CLONE } from '../../../src/toolbox/git/clone/git-clone.ts';
 import { GIT_PUSH } from '../../../src/toolbox/git/remote/git-push.ts';
 import type { GatewayRepository } from '../../../src/toolbox/git/remote/port.ts';
 import type { ToolDescriptor } from '../../../src/tools/contract.ts';
+import { type Gitea, startGitea } from '../../cluster/gitea.ts';
 import { aCallContext } from '../../support/call-context.ts';
 import { callOptions } from '../../support/call-options.ts';
 import { startEgressProxy } from '../../support/gateway/egress-proxy.ts';
@@ -27,6 +28,7 @@ import {
   type ModelGatewayReplica,
 } from '../../support/gateway/model-gateway-fixture.ts';
 import { BareRepository } from '../../support/gitops/bare-repository.ts';
+import { GiteaRepository } from '../../support/gitops/gitea-repository.ts';
 import { type GitHttpServer, startGitHttpServer } from '../../support/gitops/git-http-server.ts';
 
 const CAN = process.platform === 'linux' && (process.arch === 'x64' || process.arch === 'arm64');
@@ -35,6 +37,12 @@ const ADDRESS = 'https://api.example.com/repository.git';
 const FOREIGN = 'https://api.example.com/foreign.git';
 const TOKEN = 'git-token-0123456789';
 const AUTHORIZATION = `Basic ${Buffer.from(`git:${TOKEN}`).toString('base64')}`;
+
+/** The gateway needs a provider; no model is asked. */
+function modelsOf({ replay }: ModelGatewayFixture): object {
+  const models = [{ name: 'scripted' }];
+  return { providers: [{ name: 'replay', type: 'openai', baseUrl: `${replay.url}/v1`, models }] };
+}
 
 /** Git's own server on one side, the containers of a pod on the other side, and a gateway with its egress proxy between them. */
 describe('repositories of connections', { skip: CAN ? false : 'needs Linux', timeout: 300_000 }, () => {
@@ -51,9 +59,7 @@ describe('repositories of connections', { skip: CAN ? false : 'needs Linux', tim
 
   before(async () => {
     fixture = await ModelGatewayFixture.open({ rules: [] });
-    const models = [{ name: 'scripted' }];
-    const providers = [{ name: 'replay', type: 'openai', baseUrl: `${fixture.replay.url}/v1`, models }];
-    gateway = await fixture.startReplica({ providers });
+    gateway = await fixture.startReplica(modelsOf(fixture));
     pod = await startGitPod();
     const [cert = '', key = ''] = await Promise.all(
       ['certificate.pem', 'key.pem'].map((name) => readFile(new URL(name, TLS), 'utf8')),
@@ -322,5 +328,80 @@ describe('repositories of connections', { skip: CAN ? false : 'needs Linux', tim
     const written = [...answers, ...fixture.logLines, ...proxy.lines.map((line) => JSON.stringify(line))].join('\n');
     assert.ok(written.length > 1_000);
     for (const form of [TOKEN, Buffer.from(`git:${TOKEN}`).toString('base64')]) assert.ok(!written.includes(form));
+  });
+});
+
+describe('a private repository on Gitea', { skip: CAN ? false : 'needs Linux', timeout: 300_000 }, () => {
+  let fixture: ModelGatewayFixture;
+  let gateway: ModelGatewayReplica;
+  let pod: GitPod;
+  let gitea: Gitea;
+  let repository: GiteaRepository;
+
+  before(async () => {
+    fixture = await ModelGatewayFixture.open({ rules: [] });
+    gateway = await fixture.startReplica(modelsOf(fixture));
+    pod = await startGitPod();
+    gitea = await startGitea();
+    repository = new GiteaRepository(gitea);
+    await repository.create();
+    await gitea.call('PATCH', '/repos/owner/tools', { private: true });
+    const credentialFile = join(fixture.folder, 'gitea-token');
+    await writeFile(credentialFile, gitea.token);
+    const pullRequests = { type: 'Gitea', apiUrl: `${gitea.url}/api/v1`, repository: 'owner/tools' };
+    const { caFile } = gitea;
+    const connection = { name: 'gitea', hosts: [`localhost:${gitea.port}`], private: true, credentialFile, caFile };
+    const url = `${gitea.url}/owner/tools.git`;
+    const own = { url, username: 'owner', branchPrefix: 'agents/', pullRequests };
+    fixture.repositories = startRepositories({
+      connections: parseConnections([{ ...connection, namespaces: ['team-a'], repository: own }], 'test'),
+      deliveryTokens: fixture.deliveryTokens,
+      clock: systemClock,
+    });
+    const host = `localhost:${gitea.port}`;
+    fixture.setPolicy('coding', { level: { initial: 'standard' }, autonomy: 'Full', egress: { allow: [host] } });
+    fixture.setAgent('coder', { grants: { tools: ['git_*'], network: [host] } }, 'coding');
+  });
+  after(async () => {
+    await pod?.[Symbol.asyncDispose]();
+    await gitea?.[Symbol.asyncDispose]();
+    await fixture?.[Symbol.asyncDispose]();
+  });
+
+  it('a pod clones it, pushes a branch and opens one pull request, and its token is in no answer and no log', async () => {
+    const url = `${gitea.url}/owner/tools.git`;
+    const client = await fixture.connect('coder', gateway);
+    const options = { client, clock: systemClock, deliveryToken: () => fixture.deliveryToken('coder') };
+    const tools = pod.tools({ gatewayRepositories: gatewayRepositories([{ url, private: true }], options) });
+    const answers: string[] = [];
+    const call = async (name: string, input: Json): Promise<JsonObject> => {
+      const tool = tools.find(({ descriptor }) => descriptor.name === name);
+      const output = await tool?.call(input, aCallContext({ agent: 'coder', op: callOptions() }));
+      answers.push(JSON.stringify(output));
+      return output as JsonObject;
+    };
+    await call('git_clone', { url, folder: 'work' });
+    await writeFile(join(pod.workspace, 'work/a.txt'), 'a');
+    const { commit = '' } = await call('git_commit', { repository: 'work', message: 'fix: a word', all: true });
+    const pushed = await call('git_push', { url, repository: 'work', branch: 'agents/fix', commit });
+    assert.deepEqual(pushed, { branch: 'agents/fix', commit, objects: 3 });
+    assert.equal(await repository.fileOn('agents/fix', 'a.txt'), 'a');
+    await assert.rejects(call('git_push', { url, repository: 'work', branch: 'main', commit }), {
+      code: 'TEMPER_CONNECTION_DENIED',
+    });
+    await assert.rejects(repository.fileOn('main', 'a.txt'), /404/);
+    const opened = await call('git_pull_request', {
+      url,
+      branch: 'agents/fix',
+      title: 'fix: a word',
+      body: 'It was wrong.',
+    });
+    assert.deepEqual([opened['state'], opened['isNew']], ['Open', true]);
+    const again = await call('git_pull_request', { url, branch: 'agents/fix', title: 'fix: a word' });
+    assert.deepEqual([again['number'], again['isNew']], [opened['number'], false]);
+    assert.equal((await repository.pulls('agents/fix')).length, 1);
+    const written = [...answers, ...fixture.logLines].join('\n');
+    for (const form of [gitea.token, Buffer.from(`owner:${gitea.token}`).toString('base64')])
+      assert.ok(!written.includes(form));
   });
 });

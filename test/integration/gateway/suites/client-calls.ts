@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { it } from 'node:test';
+import { it, type TestContext } from 'node:test';
 import type { Client } from '@modelcontextprotocol/client';
 import type { SessionStreamLine } from '../../../../src/gateway-api/user-api.ts';
 import { createNatsInbox } from '../../../../src/nats/inbox/inbox.ts';
@@ -49,6 +49,13 @@ export function clientCallTests(open: () => ClientCallWorld): void {
     }
   }
 
+  /** Ends with the test, so that a failed one leaves no second pod to the next. */
+  function startPod(t: TestContext, world: ClientCallWorld): RoleProcess {
+    const pod = world.start();
+    t.after(() => pod.end('SIGKILL'));
+    return pod;
+  }
+
   const namesOf = async (client: Client): Promise<string[]> =>
     (await client.listTools()).tools.map(({ name }) => name).filter((name) => /ask_agent|_it$/.test(name));
 
@@ -63,12 +70,12 @@ export function clientCallTests(open: () => ClientCallWorld): void {
     return { session, ticket };
   }
 
-  it('a client of the MCP SDK lists exactly the permitted tools, and a tool that it may not call looks like a missing one', async () => {
+  it('a client of the MCP SDK lists exactly the permitted tools, and a tool that it may not call looks like a missing one', async (t) => {
     const world = open();
     await world.setPolicy({ tools: { deny: ['hide_it'] } });
     const tools = new EmergentTools(world.fixture, 'team-a');
     for (const name of ['double_it', 'hide_it']) await tools.create(anArtifact(name));
-    const agent = world.start();
+    const agent = startPod(t, world);
     await asClients(world, async (first, second) => {
       for (const client of [first, second])
         await pollValue(
@@ -93,9 +100,9 @@ export function clientCallTests(open: () => ClientCallWorld): void {
     assert.equal(await agent.end('SIGTERM'), 0, agent.log);
   });
 
-  it('two clients at two replicas get their own results', async () => {
+  it('two clients at two replicas get their own results', async (t) => {
     const world = open();
-    const agent = world.start();
+    const agent = startPod(t, world);
     await asClients(world, async (first, second) => {
       const seen: string[][] = [[], []];
       const call = (client: Client, index: number, value: number) =>
@@ -114,12 +121,12 @@ export function clientCallTests(open: () => ClientCallWorld): void {
     assert.equal(await agent.end('SIGTERM'), 0, agent.log);
   });
 
-  it('a call whose pod is killed in the middle is answered once, and its session has one call', async () => {
+  it('a call whose pod is killed in the middle is answered once, and its session has one call', async (t) => {
     const world = open();
     const { fixture, agentUid, sandbox } = world;
     const bus = await fixture.nats.connect('gateway');
     const inbox = createNatsInbox(bus);
-    const agent = world.start();
+    const agent = startPod(t, world);
     await asClients(world, async (first, second) => {
       // Connects the sandbox.
       assert.deepEqual((await first.callTool(DOUBLE, TIMEOUT)).structuredContent, DOUBLED);
@@ -134,7 +141,7 @@ export function clientCallTests(open: () => ClientCallWorld): void {
         sandbox.child.kill('SIGCONT');
       }
       assert.equal(await inbox.redeliver(agentUid), 1, 'the operator releases the message of a deleted pod');
-      const again = world.start();
+      const again = startPod(t, world);
       assert.deepEqual((await calling).structuredContent, DOUBLED);
       const lines = await linesOf(world, await sessionOfLastCall(world));
       assert.equal(lines.filter(({ kind }) => kind === 'reply').length, 1);
@@ -147,13 +154,13 @@ export function clientCallTests(open: () => ClientCallWorld): void {
     });
   });
 
-  it('a call that needs an approval gives a ticket, survives its pod, and has its result after the decision', async () => {
+  it('a call that needs an approval gives a ticket, survives its pod, and has its result after the decision', async (t) => {
     const world = open();
     const { fixture, agentUid } = world;
     const bus = await fixture.nats.connect('gateway');
     const calls = createPendingCalls(bus);
     await world.setPolicy({ tools: { deny: ['hide_it'] }, rules: { requireApproval: ['code:read'] } });
-    const agent = world.start();
+    const agent = startPod(t, world);
     await asClients(world, async (first, second) => {
       // The replicas get the new policy a little later.
       const waiting = await pollValue(
@@ -166,7 +173,7 @@ export function clientCallTests(open: () => ClientCallWorld): void {
       const ticket = ticketIn(waiting);
       await poll('the parked call', async () => (await createNatsInbox(bus).parked(agentUid)).length === 1);
       assert.equal(await agent.end('SIGKILL'), null);
-      const again = world.start();
+      const again = startPod(t, world);
       const result = second.callTool({ name: 'ask_agent', arguments: ticket }, TIMEOUT);
       assert.equal(await world.approvePending(calls), 1);
       const reply = { reply: JSON.stringify(DOUBLED), finishReason: 'complete', session: ticket.session };
