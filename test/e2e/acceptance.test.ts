@@ -12,13 +12,15 @@ import { mcpServers, REMEMBERING } from './suites/mcp-servers.ts';
 import { namespaceProtection } from './suites/namespace-protection.ts';
 import { withForges } from './support/forging-script.ts';
 import { type InstalledCluster, startClusterWithImages } from './support/installed-cluster.ts';
+import { buildingRules } from './support/internet/building-script.ts';
 import { fetchingRules } from './support/internet/fetching-script.ts';
 import { type Internet, startInternet } from './support/internet/internet.ts';
-import { provideMcpServer, provideProgram } from './support/program-image.ts';
+import { provideMcpServer, provideProgram, provideToolchain } from './support/program-image.ts';
 import { runnerConfinement } from './suites/runner-confinement.ts';
 import { warmPods } from './suites/warm-pods.ts';
 import { prometheus } from './suites/prometheus.ts';
 import { allObjects, removal } from './suites/removal.ts';
+import { building } from './suites/tools/building.ts';
 import { forgedTools } from './suites/tools/forged-tools.ts';
 import { upgrades } from './suites/upgrades.ts';
 
@@ -40,6 +42,7 @@ const NAMESPACES = [
   'scraped',
   'forging',
   'fetching',
+  'building',
   'unprotected',
 ];
 
@@ -55,7 +58,8 @@ describe('an installation on real pods', { skip, timeout: 2_400_000 }, () => {
     empty = await allObjects(cluster.node.admin);
     internet = await startInternet(cluster);
     const script = join(dirname(cluster.node.kubeconfig), 'replay.yaml');
-    await writeFile(script, await withForges(file('acceptance-replay.yaml'), fetchingRules()));
+    await writeFile(script, await withForges(file('acceptance-replay.yaml'), [...fetchingRules(), ...buildingRules()]));
+    await provideToolchain(cluster.node);
     const programs = `agentPrograms=${JSON.stringify([await provideProgram(cluster.node)])}`;
     const servers = `mcpServers=${JSON.stringify([await provideMcpServer(cluster.node, REMEMBERING)])}`;
     const lists = ['--set-json', programs, '--set-json', servers];
@@ -64,7 +68,7 @@ describe('an installation on real pods', { skip, timeout: 2_400_000 }, () => {
   });
 
   after(async () => {
-    await cluster?.[Symbol.asyncDispose]();
+    await Promise.all([cluster?.[Symbol.asyncDispose](), internet?.[Symbol.asyncDispose]()]);
   });
 
   const current = () => cluster;
@@ -78,6 +82,7 @@ describe('an installation on real pods', { skip, timeout: 2_400_000 }, () => {
   gatewayAccess(current);
   runnerConfinement(current);
   egress(current, () => internet);
+  building(current, () => internet);
   podFaults(current);
   prometheus(current);
   upgrades(current, (...more) => cluster.upgrade(...values, ...more));

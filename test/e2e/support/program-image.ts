@@ -1,4 +1,7 @@
+import { execFile } from 'node:child_process';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { CONTAINERD } from '../../cluster/node/config.ts';
 import type { NodeCluster } from '../../cluster/node.ts';
@@ -30,6 +33,20 @@ export async function provideMcpServer(node: NodeCluster, namespace: string): Pr
     home: '8Mi',
     resources: { cpu: '10m' },
   };
+}
+
+/** Builds the image of a sandbox class: the sandbox image with Git and `wc` of this machine, as `localhost/temper-toolchain:e2e`. */
+export async function provideToolchain(node: NodeCluster): Promise<void> {
+  const run = promisify(execFile);
+  const folder = join(ROOT, 'dist/images/toolchain');
+  await rm(folder, { recursive: true, force: true });
+  await mkdir(folder, { recursive: true });
+  for (const program of ['/usr/bin/git', '/usr/bin/wc']) {
+    const { stdout } = await run('ldd', [program]);
+    const libraries = stdout.match(/\/[^\s)]+/g) ?? [];
+    await run('cp', ['--dereference', '--parents', program, ...libraries, folder]);
+  }
+  await node.buildImage(join(ROOT, 'test/e2e/toolchain/Containerfile'), 'localhost/temper-toolchain:e2e');
 }
 
 /** The image of the Containerfile in the folder `name`, by its digest, with the bundled program as `main.mjs`. */

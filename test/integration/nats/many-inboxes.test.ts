@@ -57,7 +57,8 @@ describe('many inboxes', () => {
       ({ coordinates }) => receiver.ack(coordinates),
     );
     const last = uids.at(-1) ?? '';
-    assert.equal((await receiver.fetchNext(last, TIMEOUT_MS, signal))?.message.text, last);
+    const delivery = await poll('the last message', () => receiver.fetchNext(last, TIMEOUT_MS, signal));
+    assert.equal(delivery.message.text, last);
     const { streams, consumers } = (await (await fetch(`${bus.monitoring}/jsz`)).json()) as Record<string, number>;
     assert.equal(streams, desiredStreams().length);
     assert.ok((streams ?? 0) + (consumers ?? 0) <= MAX_ASSETS, `${streams} streams and ${consumers} consumers`);

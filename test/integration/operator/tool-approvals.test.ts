@@ -172,7 +172,9 @@ describe('the approval of a tool on a real API server', () => {
     const decided = await fixture.read<ApprovalRequest>('approvalrequests', request.metadata.name);
     assert.deepEqual([decided?.status?.decision, decided?.status?.decidedBy], ['Approve', 'alice']);
     await poll('an Event of the Shared tool', async () => (await eventReasons(name)).includes('Approved'));
-    const [shares, statuses] = partition(writesOf(fixture.sent), 'PATCH emergenttools/status');
+    // The status of a policy counts its agents, whenever one of an earlier test has ended.
+    const writes = writesOf(fixture.sent).filter((write) => write !== 'PATCH trustpolicies/status');
+    const [shares, statuses] = partition(writes, 'PATCH emergenttools/status');
     assert.deepEqual(shares, ['PATCH approvalrequests/status', 'POST emergenttools']);
     // Verifying and Approved of one object; of the other one that it waits, perhaps twice, and Promoted.
     assert.ok(statuses.length <= 5, statuses.join());

@@ -9,6 +9,9 @@ export const OTHER_PORTS: readonly (readonly [address: string, port: number])[] 
   [METADATA_ADDRESS, 80],
   [METADATA_ADDRESS, 443],
 ];
+/** It serves one repository to everyone. */
+export const GIT_HOST = 'git.example.com';
+export const REPOSITORY_URL = `https://${GIT_HOST}/tools.git`;
 /** Its name server gives the public address and the one inside in turn. */
 export const REBINDING_HOST = 'rebinding.example.com';
 

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { TEST_NAME_SERVER } from '../../../cluster/node/config.ts';
 import { writePki } from '../../../cluster/pki.ts';
+import { BareRepository } from '../../../support/gitops/bare-repository.ts';
 import { jsonLines } from '../../../support/json-lines.ts';
 import { pollValue } from '../../../support/poll.ts';
 import { type InstalledCluster, RELEASE_NAMESPACE } from '../installed-cluster.ts';
@@ -12,12 +13,14 @@ import { type InternetLine, METADATA_ADDRESS, PUBLIC_ADDRESS } from './addresses
 const AUTHORITY = 'internet';
 const PROGRAM = fileURLToPath(new URL('main.ts', import.meta.url));
 
-export interface Internet {
+export interface Internet extends AsyncDisposable {
   /** What happened at the addresses so far. */
   lines(): Promise<InternetLine[]>;
+  /** What `REPOSITORY_URL` names. */
+  readonly repository: BareRepository;
 }
 
-/** Starts the hosts that agents may reach, before the chart is installed. They end with the node. */
+/** Starts the hosts that agents may reach, before the chart is installed. They end with the node, the repository when it is disposed. */
 export async function startInternet(cluster: InstalledCluster): Promise<Internet> {
   const folder = join(dirname(cluster.node.kubeconfig), 'internet');
   const [lines, file] = [join(folder, 'lines'), (name: string) => join(folder, name)];
@@ -28,7 +31,8 @@ export async function startInternet(cluster: InstalledCluster): Promise<Internet
   for (const address of [PUBLIC_ADDRESS, METADATA_ADDRESS, TEST_NAME_SERVER]) {
     await cluster.node.onNode('ip', 'address', 'replace', `${address}/32`, 'dev', 'lo');
   }
-  const run = [PROGRAM, TEST_NAME_SERVER, lines, file('hosts.crt'), file('hosts.key')];
+  const repository = await BareRepository.create({ 'README.md': 'Tools.\n', 'src/one.txt': 'one\n' });
+  const run = [PROGRAM, TEST_NAME_SERVER, lines, file('hosts.crt'), file('hosts.key'), repository.folder];
   let ended: Error | undefined;
   cluster.node.onNode(process.execPath, ...run).catch((cause: unknown) => {
     ended = new Error('the hosts of the internet ended', { cause });
@@ -45,5 +49,9 @@ export async function startInternet(cluster: InstalledCluster): Promise<Internet
     },
     (listening) => listening !== '',
   );
-  return { lines: async () => jsonLines<InternetLine>(await readFile(lines, 'utf8')) };
+  return {
+    lines: async () => jsonLines<InternetLine>(await readFile(lines, 'utf8')),
+    repository,
+    [Symbol.asyncDispose]: () => repository[Symbol.asyncDispose](),
+  };
 }

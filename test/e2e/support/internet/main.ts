@@ -1,20 +1,28 @@
 /**
- * The program behind the addresses: a name server, a web server, and ports that no agent may reach. Arguments: the address of the name
- * server, the file for its lines, and the files of certificate and key.
+ * The program behind the addresses: a name server, a web server, a Git server, and ports that no agent may reach. Arguments: the address
+ * of the name server, the file for its lines, the files of certificate and key, and the folder of the bare repository.
  */
 import { appendFileSync, readFileSync } from 'node:fs';
 import { createServer as createWebServer } from 'node:https';
 import { createServer } from 'node:net';
 import { namesInside } from '../../../support/egress/inside-addresses.ts';
 import { startNameServer } from '../../../support/name-server.ts';
-import { type InternetLine, METADATA_ADDRESS, OTHER_PORTS, PUBLIC_ADDRESS, REBINDING_HOST } from './addresses.ts';
+import { answerGit } from '../../../support/gitops/git-http-server.ts';
+import {
+  GIT_HOST,
+  type InternetLine,
+  METADATA_ADDRESS,
+  OTHER_PORTS,
+  PUBLIC_ADDRESS,
+  REBINDING_HOST,
+} from './addresses.ts';
 
 const DRIP_MS = 100;
-const [nameServer = '', lines = '', certificate = '', key = ''] = process.argv.slice(2);
+const [nameServer = '', lines = '', certificate = '', key = '', repository = ''] = process.argv.slice(2);
 const names: Readonly<Record<string, readonly string[]>> = {
   ...namesInside('example.com', PUBLIC_ADDRESS),
   ...Object.fromEntries(
-    ['api', 'status', 'moved', 'xn--bcher-kva'].map((name) => [`${name}.example.com`, [PUBLIC_ADDRESS]]),
+    ['api', 'git', 'status', 'moved', 'xn--bcher-kva'].map((name) => [`${name}.example.com`, [PUBLIC_ADDRESS]]),
   ),
 };
 let turns = 0;
@@ -34,15 +42,22 @@ await startNameServer({
   },
 });
 
-createWebServer({ cert: readFileSync(certificate), key: readFileSync(key) }, ({ headers, url = '' }, response) => {
+createWebServer({ cert: readFileSync(certificate), key: readFileSync(key) }, (request, response) => {
+  const { headers, url = '' } = request;
   write({ event: 'request', host: headers.host ?? '', path: url });
+  if (headers.host === GIT_HOST) {
+    answerGit({ repository, prefix: '/tools.git' }, request, response).catch(() => response.destroy());
+    return;
+  }
   const { pathname, search } = new URL(url, 'https://example.com');
-  if (pathname === '/moved') {
-    response.writeHead(302, { location: decodeURIComponent(search.slice(1)) }).end();
+  // A client of Git adds to the path, and replaces the query.
+  const [, first, target] = pathname.split('/');
+  if (first === 'moved') {
+    response.writeHead(302, { location: decodeURIComponent(target ?? search.slice(1)) }).end();
     return;
   }
   if (pathname !== '/drip') {
-    response.end('ok');
+    response.writeHead(200, { 'content-type': 'text/plain' }).end('ok');
     return;
   }
   const dripping = setInterval(() => response.write('.'), DRIP_MS);

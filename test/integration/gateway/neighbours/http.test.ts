@@ -289,11 +289,12 @@ describe('a hostile pod that misuses HTTP', { timeout: 600_000 }, () => {
         const held = new AbortController();
         const streams = flood(24, (index) => call(`s-${index}`, 'SendStreamingMessage', 'x', held.signal), 24);
         const messages = await flood(300, (index) => call(`m-${index}`, 'SendMessage', 'x'));
-        assertStatuses(messages, [0, 200, 429], [200, 429]);
+        // On a slow machine they do not exceed a rate; the streams exceed a number.
+        assertStatuses(messages, [0, 200, 429], [200]);
         const large = 'x'.repeat(600_000);
         assertStatuses(await flood(8, (index) => call(`l-${index}`, 'SendMessage', large)), [0, 413, 429]);
         held.abort();
-        await streams;
+        assertStatuses(await streams, [0, 200, 429], [429]);
       },
       { spec: { a2a }, named: 'request' },
     );

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { agentObject, NamespaceAgents, namespaceObject, policyObject } from '../../support/fixture.ts';
+import type { InstalledCluster } from '../../support/installed-cluster.ts';
+import { BUILD, REFUSED_CLONES, refusedClones, stepsIn } from '../../support/internet/building-script.ts';
+import type { Internet } from '../../support/internet/internet.ts';
+
+const NAMESPACE = 'building';
+const TOOLS = ['git_*', 'file_write', 'shell_exec', 'code_run', 'web_fetch'];
+
+/** An agent of a sandbox class with programs works on a repository of the internet of the tests. */
+export function building(cluster: () => InstalledCluster, internet: () => Internet): void {
+  describe('an agent with programs', () => {
+    let agents: NamespaceAgents;
+
+    before(async () => {
+      agents = new NamespaceAgents(cluster(), NAMESPACE);
+      await cluster().apply(namespaceObject(NAMESPACE));
+      await cluster().apply(
+        policyObject(NAMESPACE, {
+          level: { initial: 'standard', ceiling: 'standard' },
+          autonomy: 'Full',
+          egress: { allow: ['*.example.com'] },
+          tainted: { tools: TOOLS },
+          // Each call after the clone would need an approval.
+          privateData: { sources: [] },
+        }),
+        agentObject(NAMESPACE, 'builder', {
+          sandbox: { class: 'toolchain' },
+          grants: {
+            tools: TOOLS,
+            network: ['*.example.com'],
+            shell: ['wc -l *'],
+          },
+        }),
+      );
+      await agents.waitForReason('builder', 'Running', 'Ready', 120_000);
+    });
+
+    after(async () => {
+      // The node has place for the agents of the other suites only.
+      await cluster().kubectl('delete', 'agents', '--all', '-n', NAMESPACE, '--wait=false');
+    });
+
+    it('it clones through the proxy, runs a program, commits, fetches, computes and reads a page', async () => {
+      const head = await internet().repository.git('rev-parse', 'main');
+      const steps = stepsIn(await agents.sendAndWait('builder', BUILD));
+      assert.match(JSON.stringify(steps.cloned), new RegExp(`"commit":"${head}"`));
+      assert.match(JSON.stringify(steps.counted), /"exitCode":0,.*"stdout":"3 lines\.txt\\n"/);
+      assert.match(JSON.stringify(steps.refused), /TEMPER_POLICY_DENIED/);
+      assert.match(JSON.stringify(steps.committed), /Add three lines/);
+      assert.match(JSON.stringify(steps.fetched), /"branch":"origin\/main".*"objects":0/);
+      assert.match(JSON.stringify(steps.logged), /builder.*Add three lines/s);
+      assert.match(JSON.stringify(steps.computed), /"value":6/);
+      assert.match(JSON.stringify(steps.read), /"status":200.*"text":"ok"/);
+    });
+
+    it('no form of a URL makes it reach anything else', async (context) => {
+      let refused = 0;
+      for (const [part, urls] of REFUSED_CLONES.entries()) {
+        const reply = await agents.sendAndWait('builder', refusedClones(part));
+        const outcomes = reply.split('\n');
+        assert.equal(outcomes.length, urls.length, reply);
+        for (const [index, outcome] of outcomes.entries())
+          assert.match(outcome, /TEMPER_FETCH_DENIED/, `${urls[index]}`);
+        refused += outcomes.length;
+      }
+      context.diagnostic(`${refused} URLs are refused`);
+      for (const line of await internet().lines()) assert.notEqual(line.event, 'connection', JSON.stringify(line));
+      assert.ok(refused >= 60);
+    });
+  });
+}

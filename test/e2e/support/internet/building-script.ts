@@ -1,0 +1,76 @@
+import { namesInside } from '../../../support/egress/inside-addresses.ts';
+import { FORGED_REDIRECTS } from '../../../support/egress/forged-urls.ts';
+import { calls, type Rule } from '../forging-script.ts';
+import { PUBLIC_ADDRESS, REPOSITORY_URL } from './addresses.ts';
+
+/* The scripted answers of the agent that works on a repository. */
+
+export const BUILD = 'add three lines to the repository';
+const SYSTEM = 'You are builder';
+const URLS_PER_MESSAGE = 20;
+
+const STEPS = {
+  cloned: ['git_clone', { url: REPOSITORY_URL, folder: 'tools', depth: 2 }],
+  written: ['file_write', { path: 'tools/lines.txt', text: 'one\ntwo\nthree\n' }],
+  counted: ['shell_exec', { command: 'wc', args: ['-l', 'lines.txt'], cwd: 'tools' }],
+  refused: ['shell_exec', { command: 'git', args: ['status'], cwd: 'tools' }],
+  committed: ['git_commit', { repository: 'tools', message: 'Add three lines', paths: ['lines.txt'] }],
+  fetched: ['git_fetch', { repository: 'tools', url: REPOSITORY_URL, branch: 'main' }],
+  logged: ['git_log', { repository: 'tools' }],
+  computed: ['code_run', { code: 'return input.lines * 2;', input: { lines: 3 } }],
+  read: ['web_fetch', { url: 'https://api.example.com/page' }],
+} as const;
+export type Step = keyof typeof STEPS;
+
+/** No repository of these URLs may be reached, nor resolved where the policy does not permit the name. */
+const REFUSED: readonly string[] = [
+  ...Object.keys(namesInside('example.com', PUBLIC_ADDRESS)).map((name) => `https://${name}/tools.git`),
+  ...FORGED_REDIRECTS.map((url) => `https://moved.example.com/moved/${encodeURIComponent(url)}`),
+];
+export const REFUSED_CLONES: readonly (readonly string[])[] = Array.from(
+  { length: Math.ceil(REFUSED.length / URLS_PER_MESSAGE) },
+  (_, index) => REFUSED.slice(index * URLS_PER_MESSAGE, (index + 1) * URLS_PER_MESSAGE),
+);
+export const refusedClones = (index: number): string => `clone what is inside, part ${index}`;
+
+/** The steps in turns of their own, because the calls of one answer run at the same time. */
+export function buildingRules(): Rule[] {
+  const steps = Object.entries(STEPS).map(([id, [name, input]]) => ({ id, name, arguments: input }));
+  const turns = steps.map((step, index) => ({
+    name: `builder: ${step.id}`,
+    when: { system: SYSTEM, lastUser: BUILD, turn: index + 1 },
+    answer: { toolCalls: [step] },
+  }));
+  const said = steps.map(({ id }) => `${id}={{toolCall.${id} | json}}`).join('\n');
+  return [
+    ...turns,
+    { name: 'builder has finished', when: { system: SYSTEM, lastUser: BUILD, last: 'tool' }, answer: { text: said } },
+    ...REFUSED_CLONES.flatMap(refusalRules),
+  ];
+}
+
+function refusalRules(urls: readonly string[], part: number): Rule[] {
+  const message = refusedClones(part);
+  const clones = urls.map((url, index) => ({
+    id: `clone-${part}-${index}`,
+    name: 'git_clone',
+    arguments: { url, folder: `inside-${part}-${index}` },
+  }));
+  const text = clones.map(({ id }) => `{{toolCall.${id} | json}}`).join('\n');
+  return [
+    calls(message, SYSTEM, clones),
+    {
+      name: `builder was refused ${part}`,
+      when: { system: SYSTEM, lastUser: message, last: 'tool' },
+      answer: { text },
+    },
+  ];
+}
+
+/** What the agent says that each step gave. */
+export function stepsIn(reply: string): Record<Step, unknown> {
+  const lines = reply.split('\n').map((line) => /^(\w+)=(.*)$/.exec(line));
+  return Object.fromEntries(
+    lines.flatMap((line) => (line === null ? [] : [[line[1] ?? '', JSON.parse(line[2] ?? 'null')]])),
+  ) as Record<Step, unknown>;
+}
