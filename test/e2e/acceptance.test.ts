@@ -86,5 +86,5 @@ describe('an installation on real pods', { skip, timeout: 2_400_000 }, () => {
   podFaults(current);
   prometheus(current);
   upgrades(current, (...more) => cluster.upgrade(...values, ...more));
-  removal(current, () => empty, NAMESPACES, ['configmaps/internet']);
+  removal(current, () => empty, NAMESPACES, ['configmaps/internet', 'secrets/private-repository']);
 });

@@ -2,7 +2,15 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { agentObject, NamespaceAgents, namespaceObject, policyObject } from '../../support/fixture.ts';
 import type { InstalledCluster } from '../../support/installed-cluster.ts';
-import { BUILD, REFUSED_CLONES, refusedClones, stepsIn } from '../../support/internet/building-script.ts';
+import { REPOSITORY_TOKEN } from '../../support/internet/addresses.ts';
+import {
+  BUILD,
+  PUSH,
+  PUSHED_BRANCH,
+  REFUSED_CLONES,
+  refusedClones,
+  stepsIn,
+} from '../../support/internet/building-script.ts';
 import type { Internet } from '../../support/internet/internet.ts';
 
 const NAMESPACE = 'building';
@@ -45,14 +53,31 @@ export function building(cluster: () => InstalledCluster, internet: () => Intern
     it('it clones through the proxy, runs a program, commits, fetches, computes and reads a page', async () => {
       const head = await internet().repository.git('rev-parse', 'main');
       const steps = stepsIn(await agents.sendAndWait('builder', BUILD));
-      assert.match(JSON.stringify(steps.cloned), new RegExp(`"commit":"${head}"`));
-      assert.match(JSON.stringify(steps.counted), /"exitCode":0,.*"stdout":"3 lines\.txt\\n"/);
-      assert.match(JSON.stringify(steps.refused), /TEMPER_POLICY_DENIED/);
-      assert.match(JSON.stringify(steps.committed), /Add three lines/);
-      assert.match(JSON.stringify(steps.fetched), /"branch":"origin\/main".*"objects":0/);
-      assert.match(JSON.stringify(steps.logged), /builder.*Add three lines/s);
-      assert.match(JSON.stringify(steps.computed), /"value":6/);
-      assert.match(JSON.stringify(steps.read), /"status":200.*"text":"ok"/);
+      assert.match(steps['cloned'] ?? '', new RegExp(`"commit":"${head}"`));
+      assert.match(steps['counted'] ?? '', /"exitCode":0,.*"stdout":"3 lines\.txt\\n"/);
+      assert.match(steps['refused'] ?? '', /TEMPER_POLICY_DENIED/);
+      assert.match(steps['committed'] ?? '', /Add three lines/);
+      assert.match(steps['fetched'] ?? '', /"branch":"origin\/main".*"objects":0/);
+      assert.match(steps['logged'] ?? '', /builder.*Add three lines/s);
+      assert.match(steps['computed'] ?? '', /"value":6/);
+      assert.match(steps['read'] ?? '', /"status":200.*"text":"ok"/);
+    });
+
+    it('it pushes to a repository of a connection, only to permitted branches, and its pod has no credential', async () => {
+      const { privateRepository } = internet();
+      const main = await privateRepository.git('rev-parse', 'main');
+      const steps = stepsIn(await agents.sendAndWait('builder', PUSH));
+      const [, commit = ''] = /"commit":"([0-9a-f]{40})"/.exec(steps['prepared'] ?? '') ?? [];
+      assert.match(steps['pushed'] ?? '', new RegExp(`"commit":"${commit}".*"objects":3`), JSON.stringify(steps));
+      assert.match(steps['repeated'] ?? '', /"objects":0/);
+      for (const step of ['refused', 'foreign']) assert.match(steps[step] ?? '', /TEMPER_CONNECTION_DENIED/, step);
+      assert.equal(await privateRepository.git('rev-parse', PUSHED_BRANCH), commit);
+      assert.equal(await privateRepository.git('show', `${PUSHED_BRANCH}:added.txt`), 'added');
+      assert.equal(await privateRepository.git('rev-parse', 'main'), main);
+      assert.equal(await internet().repository.git('branch', '--list', PUSHED_BRANCH), '');
+      const pod = await agents.boundPod('builder');
+      const logs = await cluster().kubectl('logs', pod.metadata.name, '-n', NAMESPACE, '--all-containers');
+      assert.ok(!`${JSON.stringify(steps)}${JSON.stringify(pod)}${logs}`.includes(REPOSITORY_TOKEN));
     });
 
     it('no form of a URL makes it reach anything else', async (context) => {

@@ -9,9 +9,11 @@ export const OTHER_PORTS: readonly (readonly [address: string, port: number])[] 
   [METADATA_ADDRESS, 80],
   [METADATA_ADDRESS, 443],
 ];
-/** It serves one repository to everyone. */
+/** It serves one repository to everyone, and one to those with the token. */
 export const GIT_HOST = 'git.example.com';
 export const REPOSITORY_URL = `https://${GIT_HOST}/tools.git`;
+export const PRIVATE_REPOSITORY_URL = `https://${GIT_HOST}/private.git`;
+export const REPOSITORY_TOKEN = 'token-of-the-private-repository';
 /** Its name server gives the public address and the one inside in turn. */
 export const REBINDING_HOST = 'rebinding.example.com';
 

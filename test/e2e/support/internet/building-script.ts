@@ -1,11 +1,13 @@
 import { namesInside } from '../../../support/egress/inside-addresses.ts';
 import { FORGED_REDIRECTS } from '../../../support/egress/forged-urls.ts';
 import { calls, type Rule } from '../forging-script.ts';
-import { PUBLIC_ADDRESS, REPOSITORY_URL } from './addresses.ts';
+import { PRIVATE_REPOSITORY_URL, PUBLIC_ADDRESS, REPOSITORY_URL } from './addresses.ts';
 
 /* The scripted answers of the agent that works on a repository. */
 
 export const BUILD = 'add three lines to the repository';
+export const PUSH = 'push to the private repository';
+export const PUSHED_BRANCH = 'agents/added';
 const SYSTEM = 'You are builder';
 const URLS_PER_MESSAGE = 20;
 
@@ -20,7 +22,17 @@ const STEPS = {
   computed: ['code_run', { code: 'return input.lines * 2;', input: { lines: 3 } }],
   read: ['web_fetch', { url: 'https://api.example.com/page' }],
 } as const;
-export type Step = keyof typeof STEPS;
+const PUSH_TO = { repository: 'private', url: PRIVATE_REPOSITORY_URL, commit: '{{toolCall.prepared.commit}}' };
+const PUSH_STEPS = {
+  opened: ['git_clone', { url: PRIVATE_REPOSITORY_URL, folder: 'private' }],
+  changed: ['file_write', { path: 'private/added.txt', text: 'added\n' }],
+  prepared: ['git_commit', { repository: 'private', message: 'Add a file', paths: ['added.txt'] }],
+  pushed: ['git_push', { ...PUSH_TO, branch: PUSHED_BRANCH }],
+  repeated: ['git_push', { ...PUSH_TO, branch: PUSHED_BRANCH }],
+  refused: ['git_push', { ...PUSH_TO, branch: 'main' }],
+  foreign: ['git_push', { ...PUSH_TO, url: REPOSITORY_URL, branch: PUSHED_BRANCH }],
+} as const;
+type Steps = Readonly<Record<string, readonly [name: string, input: object]>>;
 
 /** No repository of these URLs may be reached, nor resolved where the policy does not permit the name. */
 const REFUSED: readonly string[] = [
@@ -33,19 +45,23 @@ export const REFUSED_CLONES: readonly (readonly string[])[] = Array.from(
 );
 export const refusedClones = (index: number): string => `clone what is inside, part ${index}`;
 
-/** The steps in turns of their own, because the calls of one answer run at the same time. */
 export function buildingRules(): Rule[] {
-  const steps = Object.entries(STEPS).map(([id, [name, input]]) => ({ id, name, arguments: input }));
-  const turns = steps.map((step, index) => ({
-    name: `builder: ${step.id}`,
-    when: { system: SYSTEM, lastUser: BUILD, turn: index + 1 },
-    answer: { toolCalls: [step] },
+  return [...stepRules(BUILD, STEPS), ...stepRules(PUSH, PUSH_STEPS), ...REFUSED_CLONES.flatMap(refusalRules)];
+}
+
+/** The steps in turns of their own, because the calls of one answer run at the same time. */
+function stepRules(lastUser: string, steps: Steps): Rule[] {
+  const turns = Object.entries(steps).map(([id, [name, input]], index) => ({
+    name: `builder: ${lastUser}: ${id}`,
+    when: { system: SYSTEM, lastUser, turn: index + 1 },
+    answer: { toolCalls: [{ id, name, arguments: input }] },
   }));
-  const said = steps.map(({ id }) => `${id}={{toolCall.${id} | json}}`).join('\n');
+  const said = Object.keys(steps)
+    .map((id) => `${id}={{toolCall.${id} | json}}`)
+    .join('\n');
   return [
     ...turns,
-    { name: 'builder has finished', when: { system: SYSTEM, lastUser: BUILD, last: 'tool' }, answer: { text: said } },
-    ...REFUSED_CLONES.flatMap(refusalRules),
+    { name: `builder: ${lastUser}`, when: { system: SYSTEM, lastUser, last: 'tool' }, answer: { text: said } },
   ];
 }
 
@@ -67,10 +83,8 @@ function refusalRules(urls: readonly string[], part: number): Rule[] {
   ];
 }
 
-/** What the agent says that each step gave. */
-export function stepsIn(reply: string): Record<Step, unknown> {
+/** What the agent says that each step gave, as JSON. */
+export function stepsIn(reply: string): Record<string, string> {
   const lines = reply.split('\n').map((line) => /^(\w+)=(.*)$/.exec(line));
-  return Object.fromEntries(
-    lines.flatMap((line) => (line === null ? [] : [[line[1] ?? '', JSON.parse(line[2] ?? 'null')]])),
-  ) as Record<Step, unknown>;
+  return Object.fromEntries(lines.flatMap((line) => (line === null ? [] : [[line[1] ?? '', line[2] ?? '']])));
 }

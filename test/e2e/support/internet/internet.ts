@@ -7,7 +7,7 @@ import { BareRepository } from '../../../support/gitops/bare-repository.ts';
 import { jsonLines } from '../../../support/json-lines.ts';
 import { pollValue } from '../../../support/poll.ts';
 import { type InstalledCluster, RELEASE_NAMESPACE } from '../installed-cluster.ts';
-import { type InternetLine, METADATA_ADDRESS, PUBLIC_ADDRESS } from './addresses.ts';
+import { type InternetLine, METADATA_ADDRESS, PUBLIC_ADDRESS, REPOSITORY_TOKEN } from './addresses.ts';
 
 /** `egress.caBundle` of the chart names it. */
 const AUTHORITY = 'internet';
@@ -18,6 +18,8 @@ export interface Internet extends AsyncDisposable {
   lines(): Promise<InternetLine[]>;
   /** What `REPOSITORY_URL` names. */
   readonly repository: BareRepository;
+  /** What `PRIVATE_REPOSITORY_URL` names. */
+  readonly privateRepository: BareRepository;
 }
 
 /** Starts the hosts that agents may reach, before the chart is installed. They end with the node, the repository when it is disposed. */
@@ -31,8 +33,19 @@ export async function startInternet(cluster: InstalledCluster): Promise<Internet
   for (const address of [PUBLIC_ADDRESS, METADATA_ADDRESS, TEST_NAME_SERVER]) {
     await cluster.node.onNode('ip', 'address', 'replace', `${address}/32`, 'dev', 'lo');
   }
-  const repository = await BareRepository.create({ 'README.md': 'Tools.\n', 'src/one.txt': 'one\n' });
-  const run = [PROGRAM, TEST_NAME_SERVER, lines, file('hosts.crt'), file('hosts.key'), repository.folder];
+  const [repository, privateRepository] = await Promise.all([
+    BareRepository.create({ 'README.md': 'Tools.\n', 'src/one.txt': 'one\n' }),
+    BareRepository.create({ 'README.md': 'Private.\n' }),
+  ]);
+  const run = [
+    PROGRAM,
+    TEST_NAME_SERVER,
+    lines,
+    file('hosts.crt'),
+    file('hosts.key'),
+    repository.folder,
+    privateRepository.folder,
+  ];
   let ended: Error | undefined;
   cluster.node.onNode(process.execPath, ...run).catch((cause: unknown) => {
     ended = new Error('the hosts of the internet ended', { cause });
@@ -41,6 +54,9 @@ export async function startInternet(cluster: InstalledCluster): Promise<Internet
   await cluster.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: RELEASE_NAMESPACE } });
   const data = { 'ca.crt': await readFile(file('ca.crt'), 'utf8') };
   await cluster.apply({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data });
+  // `gateway.connections` of the chart names it.
+  const secret = { name: 'private-repository', namespace: RELEASE_NAMESPACE };
+  await cluster.apply({ apiVersion: 'v1', kind: 'Secret', metadata: secret, stringData: { token: REPOSITORY_TOKEN } });
   await pollValue(
     'the hosts of the internet',
     async () => {
@@ -52,6 +68,9 @@ export async function startInternet(cluster: InstalledCluster): Promise<Internet
   return {
     lines: async () => jsonLines<InternetLine>(await readFile(lines, 'utf8')),
     repository,
-    [Symbol.asyncDispose]: () => repository[Symbol.asyncDispose](),
+    privateRepository,
+    async [Symbol.asyncDispose]() {
+      await Promise.all([repository, privateRepository].map((one) => one[Symbol.asyncDispose]()));
+    },
   };
 }

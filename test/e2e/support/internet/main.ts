@@ -1,8 +1,9 @@
 /**
  * The program behind the addresses: a name server, a web server, a Git server, and ports that no agent may reach. Arguments: the address
- * of the name server, the file for its lines, the files of certificate and key, and the folder of the bare repository.
+ * of the name server, the file for its lines, the files of certificate and key, and the folders of the two bare repositories.
  */
 import { appendFileSync, readFileSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createWebServer } from 'node:https';
 import { createServer } from 'node:net';
 import { namesInside } from '../../../support/egress/inside-addresses.ts';
@@ -15,10 +16,11 @@ import {
   OTHER_PORTS,
   PUBLIC_ADDRESS,
   REBINDING_HOST,
+  REPOSITORY_TOKEN,
 } from './addresses.ts';
 
 const DRIP_MS = 100;
-const [nameServer = '', lines = '', certificate = '', key = '', repository = ''] = process.argv.slice(2);
+const [nameServer = '', lines = '', certificate = '', key = '', open = '', closed = ''] = process.argv.slice(2);
 const names: Readonly<Record<string, readonly string[]>> = {
   ...namesInside('example.com', PUBLIC_ADDRESS),
   ...Object.fromEntries(
@@ -42,11 +44,21 @@ await startNameServer({
   },
 });
 
+const AUTHORIZATION = `Basic ${Buffer.from(`git:${REPOSITORY_TOKEN}`).toString('base64')}`;
+
+async function answerRepository(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (request.url?.startsWith('/private.git/') !== true)
+    return answerGit({ repository: open, prefix: '/tools.git' }, request, response);
+  if (request.headers.authorization === AUTHORIZATION)
+    return answerGit({ repository: closed, prefix: '/private.git', user: 'git' }, request, response);
+  response.writeHead(401).end();
+}
+
 createWebServer({ cert: readFileSync(certificate), key: readFileSync(key) }, (request, response) => {
   const { headers, url = '' } = request;
   write({ event: 'request', host: headers.host ?? '', path: url });
   if (headers.host === GIT_HOST) {
-    answerGit({ repository, prefix: '/tools.git' }, request, response).catch(() => response.destroy());
+    answerRepository(request, response).catch(() => response.destroy());
     return;
   }
   const { pathname, search } = new URL(url, 'https://example.com');
