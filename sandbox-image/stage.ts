@@ -9,6 +9,7 @@ import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { bundle, bundleVetting, writeDispatcher } from './bundle.ts';
 import { compareWithRelease } from './node-checksum.ts';
+import { stageLibraries } from './libraries.ts';
 import { stagePrograms } from './programs.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -108,6 +109,7 @@ async function stageBoth(out: string): Promise<void> {
   await copyPackages(closureOf(lock, NATIVE_PACKAGES), join(sandbox, APP));
 
   const programs = { node: join(node, 'bin/node'), launcher: join(out, 'launcher') };
+  for (const image of [temper, sandbox]) await stageLibraries(programs.node, image);
   await stagePrograms(programs, join(temper, 'usr/local/bin'));
   await stagePrograms(programs, join(sandbox, 'usr/local/bin'), { unreadableNode: true });
 }

@@ -45,17 +45,29 @@ base() {
   echo "$name"
 }
 
+# As the base of a release, which is one for C++ programs: the staged files bring the libraries that only Node needs.
+release_base() {
+  local name container mount
+  name=$(base | sed 's/temper-base/temper-release-base/')
+  if ! has "$name"; then
+    container=$(buildah_ from --pull-never "$(base)")
+    mount=$(buildah_ mount "$container")
+    find "$mount" -name 'libatomic.so*' -delete
+    buildah_ umount "$container" >/dev/null
+    buildah_ commit -q --rm "$container" "$name" >/dev/null
+  fi
+  echo "$name"
+}
+
 # export IMAGE NAME ARCHIVE
 export_() {
   rm -f "$3"
   buildah_ push -q "$1" "docker-archive:$3:$2"
 }
 
-# build FILE NAME ARCHIVE
+# build FILE NAME ARCHIVE BASE
 build() {
-  local image
-  image=$(base)
-  buildah_ bud -q --isolation chroot --pull-never --layers --build-arg "BASE=$image" -t "$2" -f "$1" "$root" >/dev/null
+  buildah_ bud -q --isolation chroot --pull-never --layers --build-arg "BASE=$4" -t "$2" -f "$1" "$root" >/dev/null
   export_ "$2" "$2" "$3"
 }
 
@@ -63,13 +75,13 @@ build() {
 release() {
   # Tests reach no server beyond this machine.
   NODE_RELEASE=skip make -s -C "$root" stage >&2
-  build "$root/Containerfile" "localhost/temper:$1" "$2/temper.tar"
-  build "$root/sandbox-image/Containerfile" "localhost/temper-sandbox:$1" "$2/temper-sandbox.tar"
+  build "$root/Containerfile" "localhost/temper:$1" "$2/temper.tar" "$(release_base)"
+  build "$root/sandbox-image/Containerfile" "localhost/temper-sandbox:$1" "$2/temper-sandbox.tar" "$(release_base)"
 }
 
 case ${1:-} in
   base) base ;;
-  build) build "$2" "$3" "$4" ;;
+  build) build "$2" "$3" "$4" "$(base)" ;;
   release) release "$2" "$3" ;;
   program)
     program=$(command -v "$2")
