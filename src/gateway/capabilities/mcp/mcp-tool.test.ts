@@ -252,9 +252,12 @@ describe('a tool with an MCP backend', () => {
   it('the credential goes to the server alone, and no answer with it reaches an agent', async () => {
     const withCredential = { connection: connection() };
     await call({}, withCredential);
-    // Sessions of earlier tests may still end.
-    const sent = server.requests.filter(({ rpc }) => rpc !== '').map(({ authorization }) => authorization);
-    assert.deepEqual([sent.length, new Set(sent)], [5, new Set([`Bearer ${SECRET}`])]);
+    // Requests of earlier tests, which have no credential, may still arrive.
+    const sent = server.requests.filter(({ rpc, authorization }) => rpc !== '' && authorization !== '');
+    assert.deepEqual(
+      sent.map(({ authorization }) => authorization),
+      Array.from({ length: 5 }, () => `Bearer ${SECRET}`),
+    );
     const base64 = Buffer.from(SECRET).toString('base64');
     for (const text of [`Bearer ${SECRET}`, base64]) {
       server.call = () => said(text);
