@@ -214,6 +214,30 @@ describe('hostile requests', () => {
     );
   });
 
+  it('a client that leaves is no failure in the log', async () => {
+    await start();
+    const socket = await test.open();
+    socket.write(`GET /held HTTP/1.1\r\n${ANNA}\r\n`);
+    await pollValue(
+      'the started poll',
+      () => test.held.started,
+      (started) => started === 1,
+    );
+    socket.destroy();
+    await pollValue(
+      'the end of the poll',
+      () => test.held.disconnected,
+      (count) => count === 1,
+    );
+    test.release.resolve();
+    // Answered after the error of the request that its client left.
+    assert.equal(await test.status('/quick', GOOD), 200);
+    assert.deepEqual(
+      test.lines.filter((line) => line.includes('a request failed')),
+      [],
+    );
+  });
+
   it('a client that does not read large responses has few of them, and its connections end', async () => {
     await start({ timeouts: { connectionTimeout: 1_000 } });
     const request = `GET /large HTTP/1.1\r\n${ANNA}\r\n`;
@@ -237,6 +261,32 @@ describe('hostile requests', () => {
     );
     for (const socket of sockets) socket.resume();
     await Promise.all(closed);
+  });
+
+  it('clients that leave while their tokens are checked keep no place', async () => {
+    const limits = { perSecond: 1_000, burst: 1_000, inFlight: 2, longPolls: 2 };
+    await start({ rateLimits: { pod: limits, users: limits } });
+    const checked = Promise.withResolvers<void>();
+    test.checked = checked.promise;
+    const request = `POST /echo HTTP/1.1\r\n${ANNA}Content-Type: application/json\r\nContent-Length: 1000000\r\n\r\n`;
+    for (let client = 0; client < 20; client += 1) {
+      const socket = await test.open();
+      socket.write(request);
+      await pollValue(
+        'the request',
+        () => test.received,
+        (received) => received === client + 1,
+      );
+      socket.destroy();
+    }
+    await pollValue(
+      'the ends of the connections',
+      () => test.connections(),
+      (count) => count === 0,
+    );
+    checked.resolve();
+    assert.equal(await test.status('/echo', GOOD, '{}'), 200);
+    assert.equal(await test.status('/echo', GOOD, `"${'x'.repeat(900_000)}"`), 200);
   });
 
   it('requests that one connection pipelines are limited like those of many connections', async () => {

@@ -18,9 +18,12 @@ import { createGatewayServer, type GatewayServerOptions } from './server.ts';
 const PATIENT_MS = 300_000;
 const TLS = new URL('../../../test/fixtures/tls/', import.meta.url);
 
-/** A token `good-NAME` belongs to the agent NAME, in the namespace before a dot of the name, else in `team-a`. */
-const testIdentity: Authenticator = {
-  pod: async (token) => podOf(token),
+/** A token `good-NAME` belongs to the agent NAME, in the namespace before a dot of the name, else in `team-a`. `slow` waits for each token. */
+const testIdentity = (slow: () => Promise<void> | undefined): Authenticator => ({
+  pod: async (token) => {
+    await slow();
+    return podOf(token);
+  },
   podOrWarm: async (token) => podOf(token),
   boundIdentity: () => undefined,
   isVerified: (token) => token === 'good-verified',
@@ -36,7 +39,7 @@ const testIdentity: Authenticator = {
   },
   user: async (token) => ({ kind: 'user', namespace: token, tokenId: 't-1' }),
   peer: async (token) => ({ kind: 'peer', namespace: token, account: 'planner' }),
-};
+});
 
 function podOf(token: string) {
   const [, name = ''] = /^good-(.+)$/.exec(token) ?? [];
@@ -63,6 +66,10 @@ export class TestServer implements AsyncDisposable {
   /** The page of metrics. */
   readonly page: () => Promise<string>;
   readonly release = Promise.withResolvers<void>();
+  /** Set: the tokens of pods are checked when it resolves. */
+  checked: Promise<void> | undefined;
+  /** Requests whose token a check began for. */
+  received = 0;
   readonly #sockets: TLSSocket[] = [];
 
   private constructor(server: GatewayServer, { lines, page }: Pick<TestServer, 'lines' | 'page'>) {
@@ -76,6 +83,7 @@ export class TestServer implements AsyncDisposable {
     const [cert = '', key = ''] = await Promise.all(
       ['certificate.pem', 'key.pem'].map((name) => readFile(new URL(name, TLS), 'utf8')),
     );
+    const late: { test?: TestServer } = {};
     const lines: string[] = [];
     const registry = createRegistry();
     const destination = { write: (line: string) => lines.push(line) };
@@ -84,10 +92,12 @@ export class TestServer implements AsyncDisposable {
       ids: ulids,
       log: createLogger({ level: 'info', destination, secrets: createSecretRedactor() }),
       metrics: registerMetrics(registry, GATEWAY_METRICS),
-      identity: testIdentity,
+      identity: testIdentity(() => {
+        if (late.test !== undefined) late.test.received += 1;
+        return late.test?.checked;
+      }),
       draining: new AbortController().signal,
     } as unknown as GatewayDeps;
-    const late: { test?: TestServer } = {};
     const routes: RouteModule = (adding) => addRoutes(adding, () => late.test);
     // A busy machine delays the event loop and handshakes too.
     const timeouts = { handshakeTimeout: PATIENT_MS, headersTimeout: PATIENT_MS, requestTimeout: PATIENT_MS };
@@ -116,6 +126,13 @@ export class TestServer implements AsyncDisposable {
       socket.once('close', () => reject(new Error('the server closed the connection')));
     });
     return socket;
+  }
+
+  /** Open connections, as the server sees them. */
+  connections(): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.server.server.getConnections((error, count) => (error === null ? resolve(count) : reject(error)));
+    });
   }
 
   /** Sends the text on a connection of its own, and returns all that arrives until the server closes it. */
@@ -159,6 +176,7 @@ function addRoutes(server: GatewayServer, test: () => TestServer | undefined): v
     held.started += 1;
     request.disconnected.addEventListener('abort', () => (held.disconnected += 1));
     await release.promise;
+    request.disconnected.throwIfAborted();
     return {};
   });
   server.get('/large', { config: { ...pod, largeResponse: true } }, async () => 'x'.repeat(8_388_608));

@@ -85,7 +85,8 @@ export async function createGatewayServer(deps: GatewayDeps, options: GatewaySer
   addHooks(server, deps, contexts, limits);
   server.setErrorHandler((error, request, reply) => {
     const response = errorResponseOf(error);
-    if (response.status >= 500 && !isExpected(error)) {
+    const hasLeft = error === contexts.of(request).disconnected.reason;
+    if (response.status >= 500 && !hasLeft && !isExpected(error)) {
       deps.log.error({ correlation: request.id, ...request.logFields, error }, 'a request failed');
     }
     closeUnread(request, reply);
@@ -172,6 +173,7 @@ function addHooks(server: GatewayServer, deps: GatewayDeps, contexts: RequestCon
   server.addHook('onRequest', async (request, reply) => {
     const context = contexts.of(request);
     await authenticate(request, context, { identity: deps.identity, invalidTokens: limits.invalidTokens });
+    assertConnected(context);
     assertConnection(request, reply, context, limits);
     const { longPoll, largeResponse } = request.routeOptions.config;
     limits.calls.acquire(context, longPoll === true ? 'longPolls' : 'inFlight', reply);
@@ -181,6 +183,11 @@ function addHooks(server: GatewayServer, deps: GatewayDeps, contexts: RequestCon
     readIdempotencyKey(request, context);
   });
   instrumentRequests(server, deps, contexts);
+}
+
+/** What a request takes is given back when its connection closes, which has happened for a client that left while its token was checked. */
+function assertConnected({ disconnected }: RequestContext): void {
+  if (disconnected.aborted) throw new TemperError('TEMPER_REQUEST_INVALID', 'the client left before its request began');
 }
 
 /** Closes the connection of a user or a peer whose namespace has as many as it may. Throws TEMPER_RATE_LIMITED. */
