@@ -1,4 +1,5 @@
-import { connectedRepository } from '../../gateway/git/connected-repository.ts';
+import { repositoryOfConnection } from '../../gateway/git/connected-repository.ts';
+import { systemClock } from '../../lib/clock.ts';
 import type { RepositoriesOf } from '../../standalone/team/host-tools.ts';
 import { MAX_CLONE_BYTES } from '../../toolbox/git/clone/checked-clone.ts';
 import { repositoryAddress } from '../../toolbox/git/remote/port.ts';
@@ -12,10 +13,11 @@ export function gitRepositories(connections: readonly UserConnection[], token: T
   return ({ fetchWith }) => {
     const repositories = new Map(
       named.map(({ own, git }) => {
-        const repository = connectedRepository(
+        const repository = repositoryOfConnection(
           { ...own, private: own.isPrivate },
           { ...git, pushDefaultBranch: git.mayPushDefaultBranch },
           {
+            clock: systemClock,
             secret: () => secretOf(own, token),
             fetchWith: (limits) => fetchWith({ ...limits, maxBodyBytes: MAX_CLONE_BYTES }),
           },

@@ -1,6 +1,6 @@
 import type { ConnectionOptions } from '../../connections/connection-transport.ts';
 import type { Connection, ReachedConnection } from '../../connections/connection.ts';
-import { systemClock } from '../../lib/clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { SafeBytesFetch } from '../../net/fetch.ts';
 import { connectionTransport } from '../../review/pull-requests/git-transport.ts';
@@ -13,11 +13,11 @@ import type {
   OpenedPullRequest,
   PullRequests,
 } from '../../toolbox/git/remote/port.ts';
-import { containing } from '../capabilities/credentials.ts';
 
 type Repository = NonNullable<Connection['repository']>;
 
 export interface ConnectedRepositoryDeps {
+  clock: Clock;
   /** Throws TEMPER_CONNECTION_UNAUTHORIZED. */
   secret: () => string;
   /** A fetch that another one pays for and checks. */
@@ -25,7 +25,7 @@ export interface ConnectedRepositoryDeps {
 }
 
 /** The repository of a connection, with its credential. */
-export function connectedRepository(
+export function repositoryOfConnection(
   connection: ReachedConnection,
   { url, username, branchPrefix, pushDefaultBranch = false, pullRequests }: Repository,
   deps: ConnectedRepositoryDeps,
@@ -47,11 +47,13 @@ export function connectedRepository(
       pullRequests === undefined
         ? undefined
         : openedBy(pullRequestServer({ ...reached, git: pullRequests }, options(denial))),
-    hasCredential(parts) {
-      const forms = secretForms(deps.secret()).map((form) => Buffer.from(form));
-      return parts.some((bytes) => forms.some((form) => bytes.includes(form)));
-    },
+    hasCredential: (parts) => hasSecret(deps.secret(), parts),
   };
+}
+
+function hasSecret(secret: string, parts: readonly Buffer[]): boolean {
+  const forms = secretForms(secret).map((form) => Buffer.from(form));
+  return parts.some((bytes) => forms.some((form) => bytes.includes(form)));
 }
 
 function openedBy(server: PullRequestServer): PullRequests {
@@ -69,10 +71,10 @@ function opened(found: Awaited<ReturnType<PullRequestServer['find']>>): OpenedPu
 function optionsOf(
   name: string,
   denial: HostDenial,
-  { fetchWith, secret }: ConnectedRepositoryDeps,
+  { clock, fetchWith, secret }: ConnectedRepositoryDeps,
 ): ConnectionOptions {
   return {
-    clock: systemClock,
+    clock,
     credential: secret,
     fetchWith: (limits): SafeBytesFetch => {
       const fetch = fetchWith(limits);
@@ -82,8 +84,7 @@ function optionsOf(
           hostDenialReason: (host: string, port: number) => rules.hostDenialReason(host, port) ?? denial(host, port),
         };
         const response = await fetch(request, guarded, op);
-        const isEcho = containing([secret()]);
-        if (!isEcho(response.bytes.toString('latin1'))) return response;
+        if (!hasSecret(secret(), [response.bytes])) return response;
         const message = `connection "${name}": the server answered with the credential, so no agent gets the answer; rotate it`;
         throw new TemperError('TEMPER_TOOL_OUTPUT_INVALID', message);
       };

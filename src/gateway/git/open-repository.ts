@@ -7,7 +7,7 @@ import type { ConnectedRepository } from '../../toolbox/git/remote/port.ts';
 import type { CallingMessage } from '../brokered/port.ts';
 import { secretOf } from '../capabilities/credentials.ts';
 import { type EgressHostsDeps, reachableHosts } from '../capabilities/egress-hosts.ts';
-import { connectedRepository } from './connected-repository.ts';
+import { repositoryOfConnection } from './connected-repository.ts';
 
 export interface OpenRepositoryDeps {
   /** Absent: only hosts in a private network are reached. */
@@ -32,7 +32,8 @@ export async function openRepository(
 ): Promise<ConnectedRepository> {
   const secret = await secretOf(connection);
   const { clock } = deps;
-  return connectedRepository(connection, connection.repository, {
+  return repositoryOfConnection(connection, connection.repository, {
+    clock,
     secret: () => secret,
     fetchWith: (limits) =>
       createSafeBytesFetch({

@@ -1,5 +1,5 @@
 import { type CallReply, parseCallReply } from '../../agent/call/call-reply.ts';
-import { isErrorCode } from '../../lib/error-codes.ts';
+import { messageFailure } from '../../gateway-api/events/message-failure.ts';
 import { isJsonObject } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 import { failedResult } from '../../mcp/server/results.ts';
@@ -15,7 +15,7 @@ export type MessageEnd = { readonly isCall: boolean } & (
 
 /** The end of a message as the result of ask_agent. Of a call of a tool, the reply is its output as JSON. */
 export function replyResult(end: MessageEnd, session: string): ServedResult {
-  if (end.kind === 'failed') return failureOf(end);
+  if (end.kind === 'failed') return failedResult(messageFailure(end));
   if (!end.isCall) return replyOf(end.text, end.finishReason, session);
   const result = parseCallReply(end.text);
   return result.ok ? replyOf(JSON.stringify(result.output), 'complete', session) : failedResult(result.error);
@@ -23,7 +23,7 @@ export function replyResult(end: MessageEnd, session: string): ServedResult {
 
 /** The end of a call as the result of its tool. The pod may answer anything, so it is not trusted to keep the schema of the tool. */
 export function toolResult(end: MessageEnd, tool: ToolDescriptor): ServedResult {
-  if (end.kind === 'failed') return failureOf(end);
+  if (end.kind === 'failed') return failedResult(messageFailure(end));
   const result = parseCallReply(end.text);
   return result.ok ? outputOf(result, tool) : failedResult(result.error);
 }
@@ -38,10 +38,6 @@ function outputOf({ output }: Extract<CallReply, { ok: true }>, { name, outputSc
 
 function replyOf(reply: string, finishReason: string, session: string): ServedResult {
   return { text: reply, isError: false, structured: { reply, finishReason, session } };
-}
-
-function failureOf({ code, text }: Extract<MessageEnd, { kind: 'failed' }>): ServedResult {
-  return failedResult({ code: isErrorCode(code) ? code : 'TEMPER_INTERNAL', message: printable(text, 1_000) });
 }
 
 export function pendingResult(requests: readonly string[], session: string, ticket: Ticket): ServedResult {

@@ -1,7 +1,6 @@
 import type { CallOptions } from '../../../lib/call-options.ts';
-import { isErrorCode } from '../../../lib/error-codes.ts';
+import { messageFailure } from '../../../gateway-api/events/message-failure.ts';
 import { isTemperError, TemperError } from '../../../lib/errors.ts';
-import { printable } from '../../../lib/printable.ts';
 import type { SessionStreamLine, UserMessageReceipt } from '../../../gateway-api/user-api.ts';
 import type { UserMessage } from '../../../standalone/team/post.ts';
 import type { AgentEvent } from '../../../tools/events.ts';
@@ -94,5 +93,6 @@ function waiting(parked: readonly string[]): Answered {
 
 function answerIn(line: Exclude<SessionStreamLine, { kind: 'event' }>): Answered {
   if (line.kind === 'reply') return { reply: line.text, finishReason: line.finishReason };
-  throw new TemperError(isErrorCode(line.code) ? line.code : 'TEMPER_INTERNAL', printable(line.text, 1_000));
+  const { code, message } = messageFailure(line);
+  throw new TemperError(code, message);
 }

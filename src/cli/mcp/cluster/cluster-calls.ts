@@ -2,7 +2,7 @@ import { parseCallReply } from '../../../agent/call/call-reply.ts';
 import type { ClientConnection } from '../../../engine/calls/client-calls.ts';
 import type { SessionStreamLine, UserMessageReceipt } from '../../../gateway-api/user-api.ts';
 import type { CallOptions } from '../../../lib/call-options.ts';
-import { isErrorCode } from '../../../lib/error-codes.ts';
+import { messageFailure } from '../../../gateway-api/events/message-failure.ts';
 import { isTemperError, messageOf } from '../../../lib/errors.ts';
 import { isJsonObject, type Json, textAt } from '../../../lib/json.ts';
 import { printable } from '../../../lib/printable.ts';
@@ -103,10 +103,7 @@ function requestIn(line: SessionStreamLine, message: string): string | undefined
 }
 
 function resultIn(tool: string, line: Exclude<SessionStreamLine, { kind: 'event' }>): ToolResult {
-  if (line.kind === 'failed') {
-    const code = isErrorCode(line.code) ? line.code : 'TEMPER_INTERNAL';
-    return failed(tool, { code, message: printable(line.text, 1_000) });
-  }
+  if (line.kind === 'failed') return failed(tool, messageFailure(line));
   const reply = parseCallReply(line.text);
   return reply.ok ? { ok: true, tool, output: reply.output, milliseconds: 0 } : failed(tool, reply.error);
 }
