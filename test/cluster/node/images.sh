@@ -47,10 +47,11 @@ base() {
 
 # As the base of a release, which is one for C++ programs: the staged files bring the libraries that only Node needs.
 release_base() {
-  local name container mount
-  name=$(base | sed 's/temper-base/temper-release-base/')
+  local full name container mount
+  full=$(base)
+  name=${full/temper-base/temper-release-base}
   if ! has "$name"; then
-    container=$(buildah_ from --pull-never "$(base)")
+    container=$(buildah_ from --pull-never "$full")
     mount=$(buildah_ mount "$container")
     find "$mount" -name 'libatomic.so*' -delete
     buildah_ umount "$container" >/dev/null
@@ -75,13 +76,18 @@ build() {
 release() {
   # Tests reach no server beyond this machine.
   NODE_RELEASE=skip make -s -C "$root" stage >&2
-  build "$root/Containerfile" "localhost/temper:$1" "$2/temper.tar" "$(release_base)"
-  build "$root/sandbox-image/Containerfile" "localhost/temper-sandbox:$1" "$2/temper-sandbox.tar" "$(release_base)"
+  local image
+  image=$(release_base)
+  build "$root/Containerfile" "localhost/temper:$1" "$2/temper.tar" "$image"
+  build "$root/sandbox-image/Containerfile" "localhost/temper-sandbox:$1" "$2/temper-sandbox.tar" "$image"
 }
 
 case ${1:-} in
   base) base ;;
-  build) build "$2" "$3" "$4" "$(base)" ;;
+  build)
+    image=$(base)
+    build "$2" "$3" "$4" "$image"
+    ;;
   release) release "$2" "$3" ;;
   program)
     program=$(command -v "$2")
