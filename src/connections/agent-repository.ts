@@ -6,7 +6,7 @@ interface Hosted {
   readonly repository: string;
 }
 
-interface AgentRepository {
+interface PushableRepository {
   readonly url: string;
   readonly branchPrefix?: string;
   readonly pullRequests?: Hosted;
@@ -19,7 +19,7 @@ type GitOpsRepository = { readonly type: 'Git'; readonly url: string } | (Hosted
 interface Entry {
   readonly name: string;
   readonly hosts: readonly string[];
-  readonly repository?: AgentRepository;
+  readonly repository?: PushableRepository;
   readonly git?: GitOpsRepository;
   readonly oauth?: object;
 }
@@ -51,7 +51,7 @@ export function hostProblem(field: string, text: string, hosts: readonly string[
 }
 
 /** What is merged into a repository of GitOps is applied to the cluster, Approvals too: no agent may propose anything there. */
-function sharedProblem(repository: AgentRepository, all: readonly Entry[]): string | undefined {
+function sharedProblem(repository: PushableRepository, all: readonly Entry[]): string | undefined {
   const owner = all.find(({ git }) => git !== undefined && isSame(repository, git));
   return owner === undefined
     ? undefined
@@ -64,7 +64,7 @@ interface Place {
 }
 
 /** In doubt it is: an interface may be on another host of the server, and below a path of its own. */
-function isSame({ url, pullRequests }: AgentRepository, git: GitOpsRepository): boolean {
+function isSame({ url, pullRequests }: PushableRepository, git: GitOpsRepository): boolean {
   const own = [placeOf(url), ...(pullRequests === undefined ? [] : [hostedPlace(pullRequests)])];
   const other = 'url' in git ? placeOf(git.url) : hostedPlace(git);
   return own.some(({ host, path }) => host === other.host && (isEnd(path, other.path) || isEnd(other.path, path)));
