@@ -81,7 +81,7 @@ export function forgedEntry(tool: ForgedToolInfo, reachable: boolean): Discovery
   const usesNetwork = requires.apis.includes('fetch');
   const steps = implementation.steps ?? [];
   const entry: DiscoveryEntry = {
-    id: `emergent-tool:${name}`,
+    id: forgedId(name),
     kind: 'emergent-tool',
     name,
     description: description.slice(0, MAX_DESCRIPTION),
@@ -100,6 +100,11 @@ export function forgedEntry(tool: ForgedToolInfo, reachable: boolean): Discovery
   if (usesNetwork && !reachable)
     entry.unavailable = 'it uses fetch, and pods cannot reach hosts outside the cluster yet';
   return entry;
+}
+
+/** The ID of a forged tool. */
+export function forgedId(name: string): string {
+  return `emergent-tool:${name}`;
 }
 
 export function forgedTags(mode: string): string[] {

@@ -1,5 +1,7 @@
-import { describe } from 'node:test';
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
 import { lostToolContract } from '../../test/contracts/discovery.ts';
+import type { Digest } from '../lib/canonical.ts';
 import type { Decider } from '../policy/types.ts';
 import type { CallerContext, Tool } from '../tools/contract.ts';
 import { createToolView } from '../tools/view.ts';
@@ -19,7 +21,39 @@ const SHARED: Tool = {
 };
 const DECIDER: Decider = { decide: () => ({ effect: 'Allow', rule: 'none', reason: '', risk: 'low' }) } as never;
 
+const CALLER = {
+  agent: 'analyst',
+  namespace: 'team-a',
+  session: 's',
+  rootMessage: 'm',
+  stack: [],
+} as never as CallerContext;
+const A_DIGEST: Digest = `sha256:${'a'.repeat(64)}`;
+const B_DIGEST: Digest = `sha256:${'b'.repeat(64)}`;
+
+function forged(name: string, digest: Digest): Tool {
+  return {
+    ...SHARED,
+    descriptor: { ...SHARED.descriptor, name, description: '', forged: { digest, steps: [] } },
+  } as never;
+}
+
 describe('discovery in one process', () => {
+  it('a search finds the forged tool that the agent uses with the one it looks for, while the session has both', async () => {
+    const search = async (...tools: Tool[]) => {
+      const discovery = sessionDiscovery({
+        view: () => createToolView(tools),
+        decider: () => DECIDER,
+        usedTogether: () => [{ tools: [A_DIGEST, B_DIGEST], percent: 90 }],
+      });
+      return (await discovery.search({ query: 'okapi' }, CALLER, callOptions())).capabilities.map(({ name }) => name);
+    };
+    const [one, other] = [forged('okapi_sum', A_DIGEST), forged('chart', B_DIGEST)];
+    assert.deepEqual(await search(one, other), ['okapi_sum', 'chart']);
+    assert.deepEqual(await search(one), ['okapi_sum']);
+    assert.deepEqual(await search(one, forged('chart', `sha256:${'c'.repeat(64)}`)), ['okapi_sum'], 'another tool');
+  });
+
   lostToolContract('temper run', async () => {
     const views = { with: createToolView([SHARED]), without: createToolView([]) };
     let lost = false;

@@ -3,13 +3,14 @@ import { toolRequest } from '../tools/authorize.ts';
 import type { CallerContext, ToolDescriptor, ToolView } from '../tools/contract.ts';
 import { buildResult } from './result.ts';
 import { DISCOVER_TOOL } from './discover-tool.ts';
-import { type DiscoveryEntry, toolEntry } from './entry.ts';
+import { type DiscoveryEntry, forgedId, toolEntry } from './entry.ts';
 import { LexicalIndex } from './lexical/lexical-index.ts';
 import type { Discovery } from './port.ts';
 import type { HybridSearch, SearchCaller } from './vector/hybrid-search.ts';
 import type { EmbedTexts } from './vector/embed-texts.ts';
 import { search } from './lexical/search.ts';
-import type { SearchScope } from './lexical/visible-entries.ts';
+import type { SearchScope, UsedTogetherLink } from './lexical/visible-entries.ts';
+import type { UsedTogether } from './graph/used-together.ts';
 
 export interface SessionDiscoveryDeps {
   view: (caller: CallerContext) => ToolView;
@@ -18,10 +19,12 @@ export interface SessionDiscoveryDeps {
   hybrid?: { search: HybridSearch; embed: EmbedTexts } | undefined;
   /** Capabilities beside the tools. A change makes another list. */
   catalog?: (() => readonly DiscoveryEntry[]) | undefined;
+  /** Forged tools that the agent uses together. */
+  usedTogether?: (() => readonly UsedTogether[]) | undefined;
 }
 
 /** Discovery for an agent without a gateway: searches the tools of its session and a catalog. Each version of the tool list is indexed once. */
-export function sessionDiscovery({ view, decider, hybrid, catalog }: SessionDiscoveryDeps): Discovery {
+export function sessionDiscovery({ view, decider, hybrid, catalog, usedTogether }: SessionDiscoveryDeps): Discovery {
   // A view is immutable; another set of tools is another view.
   const indexes = new WeakMap<ToolView, LexicalIndex>();
   const catalogs = new WeakMap<readonly DiscoveryEntry[], LexicalIndex>();
@@ -47,6 +50,7 @@ export function sessionDiscovery({ view, decider, hybrid, catalog }: SessionDisc
       const scope: SearchScope = {
         indexes: [indexOf(tools), ...catalogIndex()],
         permits: ({ request }) => request === undefined || policy.decide(request).effect !== 'Deny',
+        usedTogether: usedTogetherLinks(usedTogether?.() ?? [], tools),
       };
       const ranked =
         hybrid === undefined
@@ -56,6 +60,18 @@ export function sessionDiscovery({ view, decider, hybrid, catalog }: SessionDisc
       return buildResult(ranked, new Set(permitted.flatMap(callNames)));
     },
   };
+}
+
+/** The pairs of which the session has both tools. */
+function usedTogetherLinks(pairs: readonly UsedTogether[], tools: ToolView): UsedTogetherLink[] {
+  if (pairs.length === 0) return [];
+  const ids = new Map(
+    tools.list().flatMap(({ name, forged }) => (forged === undefined ? [] : [[forged.digest, forgedId(name)]])),
+  );
+  return pairs.flatMap(({ tools: [one, other], percent }) => {
+    const [first, second] = [ids.get(one), ids.get(other)];
+    return first === undefined || second === undefined ? [] : [{ ids: [first, second], weight: percent / 100 }];
+  });
 }
 
 /** In one process the agent pays for all vectors, so all entries are embedded in the background. */

@@ -93,7 +93,16 @@ export interface EngineChanges {
   /** Other agents, the web and skills, for the tools that reach them. */
   agents?: Pick<
     EnginePorts,
-    'bus' | 'tasks' | 'children' | 'schedules' | 'events' | 'web' | 'skills' | 'catalog' | 'externalTools'
+    | 'bus'
+    | 'tasks'
+    | 'children'
+    | 'schedules'
+    | 'events'
+    | 'web'
+    | 'skills'
+    | 'catalog'
+    | 'externalTools'
+    | 'usedTogether'
   >;
 }
 

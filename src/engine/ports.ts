@@ -8,6 +8,7 @@ import type { Memory, SessionStore } from '../agent/ports.ts';
 import type { Audit } from '../audit/port.ts';
 import type { MessageSender, TaskSender } from '../bus/port.ts';
 import type { DiscoveryEntry } from '../discovery/entry.ts';
+import type { UsedTogether } from '../discovery/graph/used-together.ts';
 import type { Discovery } from '../discovery/port.ts';
 import type { EmbedTexts } from '../discovery/vector/embed-texts.ts';
 import type { HybridSearch } from '../discovery/vector/hybrid-search.ts';
@@ -91,6 +92,8 @@ export interface EnginePorts {
   discovery?: Discovery;
   /** Further capabilities that the agent finds, when it finds only its own tools. A change makes another list. */
   catalog?: () => readonly DiscoveryEntry[];
+  /** Forged tools that the agent uses together, which finds one with the other. */
+  usedTogether?: () => readonly UsedTogether[];
   /** The skills that the agent can load; absent where there are none. */
   skills?: Skills;
   /** Finds the agent's own tools by meaning too; absent: by words alone. */

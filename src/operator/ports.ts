@@ -2,6 +2,7 @@ import type { TriggerStatus } from '../api/v1alpha1/schedule/trigger-status.ts';
 import type { Spend } from '../api/v1alpha1/trustpolicy.ts';
 import type { ReactivationOrder } from '../nats/tasks/task-record.ts';
 import type { AssessedTool, FindingRules, ToolFinding } from '../tempering/hygiene/tool-findings.ts';
+import type { UsedTogether } from '../discovery/graph/used-together.ts';
 import type { PullRequestState } from '../nats/pull-requests.ts';
 import type { AuditRecord } from '../audit/port.ts';
 import type { Resident, ResidentAgent } from '../nats/residents/resident.ts';
@@ -141,6 +142,8 @@ export interface AgentToolEvidence {
   readonly findings: readonly ToolFinding[];
   /** What users want verified again. */
   readonly orders: readonly ReactivationOrder[];
+  /** The pairs that its tasks use together, of tools in service. */
+  readonly usedTogether: readonly UsedTogether[];
 }
 
 /** The folded records of tasks, by which agents earn and lose their level, and lose tools. */

@@ -35,6 +35,7 @@ import { ScheduleStatus } from './schedule/status.ts';
 import { TriggerStatuses } from './schedule/trigger-status.ts';
 import { DeactivatedTools } from './trust/deactivated-tools.ts';
 import { TrustStatus } from './trust/status.ts';
+import { ToolsUsedTogetherList } from './trust/tools-used-together.ts';
 
 const Grants = Type.Object(
   {
@@ -380,6 +381,7 @@ export const AgentStatus = Type.Object(
     level: Type.Optional({ ...LevelName, description: 'The current access level.' }),
     trust: Type.Optional(TrustStatus),
     deactivatedTools: Type.Optional(DeactivatedTools),
+    toolsUsedTogether: Type.Optional(ToolsUsedTogetherList),
     summary: Type.Optional(
       Text(
         256,

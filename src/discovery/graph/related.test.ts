@@ -57,6 +57,25 @@ describe('links between capabilities', () => {
     assert.deepEqual(namesOf('report', entries), ['report', 'fetch_page']);
   });
 
+  it('a search for a tool finds what the agent uses with it, if the agent may see it', () => {
+    const entries = [anEntry('report'), anEntry('chart'), anEntry('unrelated')];
+    const usedTogether = [{ ids: ['tool:chart', 'tool:report'] as const, weight: 0.8 }];
+    const searched = (hidden: readonly string[], links = usedTogether) => {
+      const permits = ({ name }: DiscoveryEntry): boolean => !hidden.includes(name);
+      return search({ query: 'report' }, { indexes: [LexicalIndex.of(entries)], permits, usedTogether: links });
+    };
+    const [report, chart, ...others] = searched([]);
+    assert.deepEqual([report?.entry.name, chart?.entry.name, others], ['report', 'chart', []]);
+    assert.ok((chart?.relevance ?? 1) < (report?.relevance ?? 0) / 2, 'what words find goes before');
+    assert.deepEqual(searched(['chart']), searched([], []), 'a hidden tool changes nothing');
+    const declared = [anEntry('report', { links: [link('ComposedWith', 'chart', 1)] }), anEntry('chart')];
+    const twice = search(
+      { query: 'report' },
+      { indexes: [LexicalIndex.of(declared)], permits: () => true, usedTogether },
+    );
+    assert.deepEqual(twice, found('report', declared), 'a declared link counts once');
+  });
+
   it('results that are linked or share tags gain relevance', () => {
     const make = (changes: Partial<DiscoveryEntry>) => [
       anEntry('mail_x'),

@@ -1,5 +1,5 @@
 import type { DiscoveryQuery } from '../port.ts';
-import type { Link } from '../graph/capability-graph.ts';
+import { type Link, LINK_WEIGHTS } from '../graph/capability-graph.ts';
 import { compareText } from './compare-text.ts';
 import type { IndexedEntry, LexicalIndex } from './lexical-index.ts';
 import type { DiscoveryEntry } from '../entry.ts';
@@ -9,6 +9,14 @@ export interface SearchScope {
   indexes: readonly LexicalIndex[];
   /** Whether the agent may see the entry. */
   permits: (entry: DiscoveryEntry) => boolean;
+  /** Capabilities that the agent uses together. */
+  usedTogether?: readonly UsedTogetherLink[];
+}
+
+/** The IDs of two capabilities that one agent uses together, and how often, from 0 to 1. */
+export interface UsedTogetherLink {
+  ids: readonly [string, string];
+  weight: number;
 }
 
 /** An index, and the position of its first slot. */
@@ -27,9 +35,11 @@ export class VisibleEntries {
   /** The length of each entry as a fraction of the average one; 0 where no entry is visible. */
   readonly lengths: Float64Array;
   readonly #indexes: readonly PlacedIndex[];
+  readonly #usedTogether: readonly UsedTogetherLink[];
 
-  constructor({ indexes, permits }: SearchScope, query: Pick<DiscoveryQuery, 'kind' | 'category'>) {
+  constructor({ indexes, permits, usedTogether = [] }: SearchScope, query: Pick<DiscoveryQuery, 'kind' | 'category'>) {
     this.#indexes = placed(indexes);
+    this.#usedTogether = usedTogether;
     const entries = permitted(this.#indexes, permits);
     hideRepeated(entries, this.#indexes);
     const isKept = keeps(query);
@@ -70,11 +80,30 @@ export class VisibleEntries {
     return undefined;
   }
 
-  /** The links between visible entries that visible entries declare, of the entry with the ID. */
+  /** The links of the entry with the ID between visible entries: those that visible entries declare, and those by use. */
   linksOf(id: string): Link[] {
-    return this.#indexes
-      .flatMap(({ index }) => index.graph.linksOf(id, (link) => this.#isVisible(id, link, index)))
-      .sort((a, b) => compareText(`${a.other} ${a.type} ${a.key}`, `${b.other} ${b.type} ${b.key}`));
+    const declared = this.#indexes.flatMap(({ index }) =>
+      index.graph.linksOf(id, (link) => this.#isVisible(id, link, index)),
+    );
+    return [...declared, ...this.#linksByUse(id, declared)].sort((a, b) =>
+      compareText(`${a.other} ${a.type} ${a.key}`, `${b.other} ${b.type} ${b.key}`),
+    );
+  }
+
+  /** A declared link to the same capability goes before. */
+  #linksByUse(id: string, declared: readonly Link[]): Link[] {
+    return this.#usedTogether.flatMap(({ ids, weight }) => {
+      const other = ids.find((end) => end !== id);
+      if (
+        other === undefined ||
+        !ids.includes(id) ||
+        this.#withId(id) === undefined ||
+        this.#withId(other) === undefined
+      )
+        return [];
+      if (declared.some((link) => link.other === other)) return [];
+      return [{ type: 'ComposedWith', other, key: '', isNeeded: false, weight: weight * LINK_WEIGHTS.ComposedWith }];
+    });
   }
 
   #isVisible(id: string, { other, key }: Link, index: LexicalIndex): boolean {

@@ -6,7 +6,7 @@ import type { KubeObject } from '../../kube/informer/store.ts';
 
 /** Keeps of an Agent what a gateway reads. Any user of a namespace may store 256 KiB of annotations on each, and every gateway holds every Agent. */
 export function pruneAgent({ apiVersion, kind, metadata, spec, status }: Agent): Agent {
-  const { pod, level, trust, deactivatedTools } = status ?? {};
+  const { pod, level, trust, deactivatedTools, toolsUsedTogether } = status ?? {};
   return {
     apiVersion,
     kind,
@@ -17,6 +17,7 @@ export function pruneAgent({ apiVersion, kind, metadata, spec, status }: Agent):
       ...(level === undefined ? {} : { level }),
       ...(trust === undefined ? {} : { trust }),
       ...(deactivatedTools === undefined ? {} : { deactivatedTools: deactivatedTools.filter(isDeactivated) }),
+      ...(toolsUsedTogether === undefined ? {} : { toolsUsedTogether }),
     },
   };
 }

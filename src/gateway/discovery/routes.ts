@@ -1,13 +1,15 @@
 import { buildResult } from '../../discovery/result.ts';
 import { DISCOVER_TOOL } from '../../discovery/discover-tool.ts';
-import { type DiscoveryEntry, forgedEntry, toolEntry } from '../../discovery/entry.ts';
+import { type DiscoveryEntry, forgedEntry, forgedId, toolEntry } from '../../discovery/entry.ts';
 import { LexicalIndex } from '../../discovery/lexical/lexical-index.ts';
+import type { UsedTogetherLink } from '../../discovery/lexical/visible-entries.ts';
 import type { EntryOwner } from '../../discovery/vector/hybrid-search.ts';
 import { builtInDescriptors } from '../../engine/built-in.ts';
 import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { DiscoveryRequest, DiscoveryResponse } from '../../gateway-api/tool-schemas.ts';
 import type { Decider } from '../../policy/types.ts';
+import type { AgentState } from '../agent-state.ts';
 import type { BrokeredTool } from '../brokered/port.ts';
 import { toolRequest } from '../../tools/authorize.ts';
 import { authorizeDelivery } from '../delivery/authorize.ts';
@@ -66,7 +68,8 @@ export function discoveryRoutes({ catalog, registry, demotions, rank }: Discover
         const visible = (entry: DiscoveryEntry | undefined): boolean =>
           entry !== undefined && !lost.has(entry) && permits(entry);
         const started = deps.clock.monotonic();
-        const scope = { indexes: [builtInIndex, LexicalIndex.of(forged), catalog.index(namespace)], permits: visible };
+        const indexes = [builtInIndex, LexicalIndex.of(forged), catalog.index(namespace)];
+        const scope = { indexes, permits: visible, usedTogether: usedTogether(state) };
         const owners = new Map<DiscoveryEntry, EntryOwner>([...everyones, ...forged.map(ofAgent)]);
         const ranked = await rank({ query, scope, owners, claims, state, request });
         const seconds = (deps.clock.monotonic() - started) / 1_000;
@@ -97,6 +100,13 @@ function brokeredNames(tools: readonly BrokeredTool[], decider: Decider): string
 
 function ofAgent(entry: DiscoveryEntry): [DiscoveryEntry, EntryOwner] {
   return [entry, 'Agent'];
+}
+
+function usedTogether({ agent }: AgentState): UsedTogetherLink[] {
+  return (agent.status?.toolsUsedTogether ?? []).flatMap(({ tools, percent }) => {
+    const [one, other] = tools.map(forgedId);
+    return one === undefined || other === undefined ? [] : [{ ids: [one, other], weight: percent / 100 }];
+  });
 }
 
 /** The names of a forged tool in calls: its name, and its name pinned to the digest, as composed tools use it. */

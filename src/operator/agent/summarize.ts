@@ -51,10 +51,19 @@ export function summarize(
   } as AgentStatus;
 }
 
-/** Absent until a tool of the agent is deactivated. */
-function toolFields(before: AgentStatus, tools: ToolPlan | undefined): Pick<AgentStatus, 'deactivatedTools'> {
-  if (tools === undefined || (tools.entries.length === 0 && before.deactivatedTools === undefined)) return {};
-  return { deactivatedTools: [...tools.entries] };
+/** Each field is absent until it has an entry, and unchanged until the records of the agent are read. */
+function toolFields(
+  before: AgentStatus,
+  tools: ToolPlan | undefined,
+): Pick<AgentStatus, 'deactivatedTools' | 'toolsUsedTogether'> {
+  if (tools === undefined) return {};
+  const { entries, usedTogether = before.toolsUsedTogether ?? [] } = tools;
+  return {
+    ...(entries.length === 0 && before.deactivatedTools === undefined ? {} : { deactivatedTools: [...entries] }),
+    ...(usedTogether.length === 0 && before.toolsUsedTogether === undefined
+      ? {}
+      : { toolsUsedTogether: [...usedTogether] }),
+  };
 }
 
 /** Unchanged until the state of the schedule is read. */
@@ -209,7 +218,7 @@ function modelFinding({ runtimeState, modelError }: ObservedAgent): ConditionUpd
 }
 
 /** What gateways decide by. */
-const DECIDING_FIELDS = ['trust', 'deactivatedTools'] as const;
+const DECIDING_FIELDS = ['trust', 'deactivatedTools', 'toolsUsedTogether'] as const;
 
 /** Does the status have to be written? With `includeNumbers` also when only numbers changed. */
 export function statusDiffers(before: AgentStatus | undefined, after: AgentStatus, includeNumbers: boolean): boolean {

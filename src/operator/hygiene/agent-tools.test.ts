@@ -27,7 +27,11 @@ function world(tools: readonly StoredTool[], agent: StoredAgent = anAgent()) {
   const trustEvidence = {
     tools: (_uid: string, marks: ToolMarks) => {
       asked.push(marks);
-      return { findings: marks.tools.some(({ digest }) => digest === DIGEST) ? [FINDING] : [], orders: [] };
+      return {
+        findings: marks.tools.some(({ digest }) => digest === DIGEST) ? [FINDING] : [],
+        orders: [],
+        usedTogether: [],
+      };
     },
   };
   return { asked, observed: observeTools({ tools: cache, trustEvidence }, agent, aPolicy(), NOW) };

@@ -15,7 +15,7 @@ export interface ObserveToolsDeps {
   readonly trustEvidence: Pick<TrustEvidence, 'tools'> | undefined;
 }
 
-/** The tools of an agent and what its records say about them. Undefined for an agent that has none and lost none. */
+/** The tools of an agent and what its records say about them. Undefined for an agent that has none, and whose status names none. */
 export function observeTools(
   { tools: cache, trustEvidence }: ObserveToolsDeps,
   agent: StoredAgent,
@@ -24,9 +24,11 @@ export function observeTools(
 ): ObservedAgentTools | undefined {
   const before = agent.status?.deactivatedTools ?? [];
   const tools = toolsOf(cache, agent, before);
-  if (policy === undefined || (tools.length === 0 && before.length === 0)) return undefined;
+  const pairsBefore = agent.status?.toolsUsedTogether ?? [];
+  const known = [...tools, ...before, ...pairsBefore];
+  if (policy === undefined || known.length === 0) return undefined;
   const evidence = trustEvidence?.tools(agent.metadata.uid, marksOf(tools, before, policy));
-  return { now, before, tools, evidence };
+  return { now, before, pairsBefore, tools, evidence };
 }
 
 function toolsOf(cache: Cache<StoredTool>, agent: StoredAgent, before: readonly DeactivatedTool[]): AgentTool[] {

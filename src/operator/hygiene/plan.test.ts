@@ -6,7 +6,7 @@ import { type AgentTool, type ObservedAgentTools, planAgentTools } from './plan.
 
 const NOW = new Date('2031-05-05T12:00:00Z');
 const digest = (name: string): Digest => `sha256:${name.padStart(64, '0')}`;
-const [A, B] = [digest('a'), digest('b')];
+const [A, B, C] = [digest('a'), digest('b'), digest('c')];
 const HARMFUL = { digest: A, cause: 'Harmful', message: '8 of its 8 tasks ended badly' } as const;
 
 function tool(change: Partial<AgentTool> = {}): AgentTool {
@@ -30,14 +30,15 @@ const LOST: DeactivatedTool = {
 };
 
 function planned(change: Partial<ObservedAgentTools> = {}) {
-  const { entries, transitions } = planAgentTools({
+  const { entries, transitions, usedTogether } = planAgentTools({
     now: NOW,
     before: [],
+    pairsBefore: [],
     tools: [tool()],
-    evidence: { findings: [], orders: [] },
+    evidence: { findings: [], orders: [], usedTogether: [] },
     ...change,
   });
-  return { entries, kinds: transitions.map(({ kind }) => kind), transitions };
+  return { entries, kinds: transitions.map(({ kind }) => kind), transitions, usedTogether };
 }
 
 const verification = (result: 'Passed' | 'Failed', verifiedAt: string): AgentTool['verification'] => ({
@@ -52,14 +53,39 @@ const verification = (result: 'Passed' | 'Failed', verifiedAt: string): AgentToo
 
 describe('the tools that leave the service of one agent', () => {
   it('a finding deactivates a tool in service, with its figures', () => {
-    const { entries, kinds } = planned({ evidence: { findings: [HARMFUL], orders: [] } });
+    const { entries, kinds } = planned({ evidence: { findings: [HARMFUL], orders: [], usedTogether: [] } });
     assert.deepEqual(kinds, ['Deactivated']);
     const entry = { tool: 'csv_rows', ...HARMFUL, since: NOW.toISOString() };
     assert.deepEqual(entries, [entry]);
   });
 
+  it('pairs of tools have names, without tools that the agent does not have or just lost, and two tools of one name', () => {
+    const tools = [tool(), tool({ digest: B, name: 'csv_sum' }), tool({ digest: C, name: 'csv_rows' })];
+    const pair = (one: Digest, other: Digest, percent: number) => ({ tools: [one, other] as const, percent });
+    const pairs = [pair(A, C, 90), pair(B, A, 80), pair(B, C, 70), pair(B, digest('e'), 60)];
+    const evidence = { findings: [], orders: [], usedTogether: pairs };
+    const named = [{ tools: ['csv_rows', 'csv_sum'], percent: 80 }];
+    assert.deepEqual(planned({ tools, evidence }).usedTogether, named);
+    assert.deepEqual(
+      planned({ tools: tools.slice(0, 2), evidence: { ...evidence, findings: [HARMFUL] } }).usedTogether,
+      [],
+    );
+    assert.equal(planned({ tools, evidence: undefined }).usedTogether, undefined, 'the records are not read');
+  });
+
+  it('the share of a pair is in tens, and changes when it differs by ten percent', () => {
+    const tools = [tool(), tool({ digest: B, name: 'csv_sum' })];
+    const after = (percent: number, before?: number): number | undefined => {
+      const pairsBefore = before === undefined ? [] : [{ tools: ['csv_rows', 'csv_sum'], percent: before }];
+      const evidence = { findings: [], orders: [], usedTogether: [{ tools: [A, B] as const, percent }] };
+      return planned({ tools, pairsBefore, evidence }).usedTogether?.[0]?.percent;
+    };
+    assert.deepEqual([after(44), after(1), after(100)], [40, 10, 100]);
+    assert.deepEqual([after(49, 40), after(31, 40), after(50, 40), after(29, 40)], [40, 40, 50, 30]);
+  });
+
   it('a finding about a tool that is not in service changes nothing, and neither do records that are not read', () => {
-    const evidence = { findings: [HARMFUL], orders: [] };
+    const evidence = { findings: [HARMFUL], orders: [], usedTogether: [] };
     assert.deepEqual(planned({ evidence, tools: [tool({ inService: false })] }).entries, []);
     assert.deepEqual(planned({ evidence, tools: [tool({ inService: false })], before: [LOST] }).entries, [LOST]);
     assert.deepEqual(planned({ evidence: undefined, before: [LOST], tools: [tool({ inService: false })] }).kinds, []);
@@ -93,7 +119,7 @@ describe('the tools that leave the service of one agent', () => {
           tool(),
           ...before.map((entry) => tool({ digest: entry.digest as Digest, inService: !isDeactivated(entry) })),
         ],
-        evidence: { findings: [HARMFUL], orders: [] },
+        evidence: { findings: [HARMFUL], orders: [], usedTogether: [] },
       }).entries;
     const full = run(many(100));
     assert.equal(full.length, 100);
@@ -112,7 +138,7 @@ describe('the return of a tool', () => {
   const out = tool({ inService: false });
   const order = (requestedAt: string) => ({ digest: A, reason: 'corrected', requestedAt: Date.parse(requestedAt) });
   const ordered = (requestedAt: string, tools = [out], before: DeactivatedTool = LOST) =>
-    planned({ before: [before], tools, evidence: { findings: [], orders: [order(requestedAt)] } });
+    planned({ before: [before], tools, evidence: { findings: [], orders: [order(requestedAt)], usedTogether: [] } });
 
   it('waiting brings none back: a user asks after the deactivation, and then its tests run', () => {
     assert.deepEqual(planned({ before: [LOST], tools: [out], now: new Date('2032-01-01T00:00:00Z') }).entries, [LOST]);
@@ -138,7 +164,7 @@ describe('the return of a tool', () => {
     assert.deepEqual([kinds, entries], [['Reactivated'], [{ ...LOST, reactivatedAt: NOW.toISOString() }]]);
     const again = planned({
       before: entries,
-      evidence: { findings: [HARMFUL], orders: [] },
+      evidence: { findings: [HARMFUL], orders: [], usedTogether: [] },
       now: new Date('2031-05-06'),
     });
     assert.deepEqual([again.kinds, again.entries[0]?.since], [['Deactivated'], '2031-05-06T00:00:00.000Z']);

@@ -1,9 +1,11 @@
 import type { EmergentToolStatus } from '../../api/v1alpha1/emergenttool.ts';
 import {
   type DeactivatedTool,
+  deactivationOf,
   isDeactivated,
   MAX_DEACTIVATED_TOOLS,
 } from '../../api/v1alpha1/trust/deactivated-tools.ts';
+import type { ToolsUsedTogether } from '../../api/v1alpha1/trust/tools-used-together.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import { printable } from '../../lib/printable.ts';
 import type { AgentToolEvidence } from '../ports.ts';
@@ -23,6 +25,8 @@ export interface AgentTool {
 export interface ObservedAgentTools {
   readonly now: Date;
   readonly before: readonly DeactivatedTool[];
+  /** The pairs in the status. */
+  readonly pairsBefore: readonly ToolsUsedTogether[];
   readonly tools: readonly AgentTool[];
   /** Undefined while the records are not read. */
   readonly evidence: AgentToolEvidence | undefined;
@@ -36,6 +40,8 @@ export interface ToolTransition {
 
 export interface ToolPlan {
   readonly entries: readonly DeactivatedTool[];
+  /** Undefined while the records are not read. */
+  readonly usedTogether: readonly ToolsUsedTogether[] | undefined;
   readonly transitions: readonly ToolTransition[];
 }
 
@@ -62,7 +68,36 @@ export function planAgentTools(observed: ObservedAgentTools): ToolPlan {
     entries.set(digest, entry);
     transitions.push({ kind: 'Deactivated', entry, message: entry.message });
   }
-  return { entries: [...entries.values()], transitions };
+  return { entries: [...entries.values()], usedTogether: namedPairs(observed, entries), transitions };
+}
+
+/** The pairs of tools that the agent has, in the order of their names. */
+function namedPairs(
+  { evidence, tools, pairsBefore }: ObservedAgentTools,
+  entries: ReadonlyMap<string, DeactivatedTool>,
+): ToolsUsedTogether[] | undefined {
+  const names = new Map(
+    tools.flatMap(({ digest, name, inService }) =>
+      inService && deactivationOf([...entries.values()], digest) === undefined ? [[digest, name]] : [],
+    ),
+  );
+  if (evidence === undefined) return undefined;
+  const before = new Map(pairsBefore.map((pair) => [pair.tools.join(' '), pair.percent]));
+  const pairs = new Map<string, ToolsUsedTogether>();
+  for (const { tools: digests, percent } of evidence.usedTogether) {
+    const pair = digests.flatMap((digest) => names.get(digest) ?? []).toSorted();
+    const key = pair.join(' ');
+    // A tool of tier Agent and a Shared one can have one name.
+    if (pair.length !== 2 || pair[0] === pair[1] || pairs.has(key)) continue;
+    pairs.set(key, { tools: pair, percent: steadyPercent(percent, before.get(key)) });
+  }
+  return [...pairs].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, pair]) => pair);
+}
+
+/** In tens, and as before until ten percent differ: each change is a write. */
+function steadyPercent(percent: number, before: number | undefined): number {
+  if (before !== undefined && Math.abs(percent - before) < 10) return before;
+  return Math.max(10, Math.round(percent / 10) * 10);
 }
 
 type Leaving = Pick<DeactivatedTool, 'cause' | 'message'> & { readonly digest: Digest };

@@ -30,6 +30,7 @@ import { SessionTrace } from '../sessions/session-trace.ts';
 import { catalogPorts, type LocalCapabilities } from '../discovery/local-catalog.ts';
 import { type McpServers, mcpTools } from './mcp-tools.ts';
 import { type Member, withholdsSources } from './member.ts';
+import { LocalUsedTogether } from '../discovery/local-used-together.ts';
 import { localHybridSearch } from '../discovery/local-hybrid-search.ts';
 import type { SharedState } from './shared-state.ts';
 import type { PortsToOthers } from './ports-to-others.ts';
@@ -104,11 +105,12 @@ export async function openAgent(
     : events;
   const provider = await agentProvider(member.program, opening);
   const hybrid = localHybridSearch(shared, embedder, options.redact, opening);
+  const together = new LocalUsedTogether();
   const external = await toolsOutside(options, clock, fetchWith, opening);
-  const found = { ...hybrid, ...catalogPorts(options.capabilities) };
+  const found = { ...hybrid, ...catalogPorts(options.capabilities), usedTogether: () => together.pairs };
   const ownEngine = createEngine({ ...ports, ...provider, ...external, ...found }, agent, sink);
   opening.defer(() => ownEngine.stop());
-  const engine = await assessedEngine(ownEngine, tasks, { registry, events, agent, records });
+  const engine = await assessedEngine(ownEngine, tasks, { registry, events, agent, records, together });
   await storeAgentManifests(records, clock, member, agent.level);
   await closeIdleSessions(member, engine, options);
   await engine.resume();
@@ -140,15 +142,25 @@ async function toolsOutside(
   };
 }
 
+interface AssessedDeps extends Pick<SharedState, 'registry' | 'records'> {
+  readonly events: EventSink;
+  readonly agent: EngineAgent;
+  readonly together: LocalUsedTogether;
+}
+
 /** Assesses the tools of the agent now, because ratings may have come since the last run, and after each task. */
 async function assessedEngine(
   engine: Engine,
   tasks: LocalTaskRecorder,
-  { agent, records, ...deps }: Pick<SharedState, 'registry' | 'records'> & { events: EventSink; agent: EngineAgent },
+  { agent, records, together, ...deps }: AssessedDeps,
 ): Promise<Engine> {
   const owner = { agent: agent.name, namespace: agent.namespace };
   const hygiene = { ...deps, owner, policy: agent.policy.spec };
-  const assess = async () => deactivateHarmfulTools(hygiene, await localToolTasks(records, agent));
+  const assess = async () => {
+    const recorded = await localToolTasks(records, agent);
+    together.count(recorded);
+    await deactivateHarmfulTools(hygiene, recorded);
+  };
   await assess();
   return tasks.recorded(engine, assess);
 }

@@ -3,7 +3,7 @@ import type { TaskRecord } from '../../policy/trust/evidence.ts';
 import { failureReason, type PromotionRules } from '../promotion/promotion-rules.ts';
 import { assessTools, describeAssessment } from './assess-tools.ts';
 import type { MessageToolCalls } from './tool-calls.ts';
-import { toToolTask } from './tool-task.ts';
+import { type ToolTask, toToolTask } from './tool-task.ts';
 
 /** A tool that the records of one agent show to be harmful, or to fail too often. */
 export interface ToolFinding {
@@ -52,16 +52,24 @@ export function findTools(
 
 type Counts = (digest: Digest, at: number) => boolean;
 
-function harmfulTools({ tasks, calls }: AgentHistory, { maxHarmPercent }: FindingRules, counts: Counts): ToolFinding[] {
-  const called = Map.groupBy(calls, ({ message }) => message);
-  const toolTasks = tasks.flatMap((task) => {
-    const tools = (called.get(task.message) ?? []).flatMap((delivery) => delivery.tools.map(({ digest }) => digest));
-    const counted = tools.filter((digest) => counts(digest, task.endedAt));
-    return toToolTask(task, counted) ?? [];
-  });
-  return assessTools(toolTasks, maxHarmPercent)
+function harmfulTools(history: AgentHistory, { maxHarmPercent }: FindingRules, counts: Counts): ToolFinding[] {
+  return assessTools(toolTasksOf(history, counts), maxHarmPercent)
     .filter(({ isHarmful }) => isHarmful)
     .map((assessment) => ({ digest: assessment.digest, cause: 'Harmful', message: describeAssessment(assessment) }));
+}
+
+/** Each task with the tools that its message called and that `counts` keeps. */
+export function toolTasksOf({ tasks, calls }: AgentHistory, counts: Counts): ToolTask[] {
+  const called = Map.groupBy(calls, ({ message }) => message);
+  return tasks.flatMap((task) => {
+    const tools = (called.get(task.message) ?? []).flatMap((delivery) => delivery.tools.map(({ digest }) => digest));
+    return (
+      toToolTask(
+        task,
+        tools.filter((digest) => counts(digest, task.endedAt)),
+      ) ?? []
+    );
+  });
 }
 
 /** The newest calls, of whole messages. */

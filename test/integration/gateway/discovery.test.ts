@@ -336,6 +336,28 @@ describe('discovery through the gateway', { timeout: 600_000 }, () => {
     };
   });
 
+  it('a search of one agent finds what its status says that it uses together with a result', async () => {
+    await tools.create(anArtifact('ocelot_sum', { description: 'Sums up an ocelot.' }));
+    await tools.create(anArtifact('plot_bars', { description: 'Draws bars.' }));
+    const forging = { forge: { enabled: true, modes: ['Sandbox'] }, trustPolicyRef: { name: 'restricted' } };
+    const plotter = await aCaller('plotter', forging);
+    const ocelot = (caller: Caller) => searchIds(caller, 'ocelot');
+    await pollValue(
+      'both tools in the catalog',
+      async () => [await ocelot(plotter), await searchIds(plotter, 'draw bars')].flat(),
+      (ids) => ['emergent-tool:ocelot_sum', 'emergent-tool:plot_bars'].every((id) => ids.includes(id)),
+    );
+    assert.deepEqual(await ocelot(plotter), ['emergent-tool:ocelot_sum']);
+    const toolsUsedTogether = [{ tools: ['ocelot_sum', 'plot_bars'], percent: 70 }];
+    await fixture.patchStatus(`${TEMPER}/${NAMESPACE}/agents/plotter`, { toolsUsedTogether });
+    await pollValue(
+      'the pair',
+      () => ocelot(plotter),
+      (ids) => ids.join(' ') === 'emergent-tool:ocelot_sum emergent-tool:plot_bars',
+    );
+    assert.deepEqual(await ocelot(analyst), ['emergent-tool:ocelot_sum'], 'another agent');
+  });
+
   it('a search needs a valid body within the size limit and the delivery token of the calling pod', async () => {
     const refused = async (body: object, caller = analyst) => (await postSearch(caller, body)).status;
     assert.equal(await refused({}), 400);

@@ -74,6 +74,7 @@ const trustEvidence: TrustEvidence = {
       tools,
     ),
     orders: [],
+    usedTogether: [],
   }),
   forget: () => undefined,
   async *updates(signal) {

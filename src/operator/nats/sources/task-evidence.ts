@@ -7,7 +7,8 @@ import type { JetStreamConnection } from '../../../nats/connection/connection.ts
 import { readStoreGeneration } from '../../../nats/jetstream/store-generation.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { changedTasks, lastTaskSequence, readTasks, readToolRecords } from '../../../nats/tasks/task-records.ts';
-import { findTools } from '../../../tempering/hygiene/tool-findings.ts';
+import { findTools, toolTasksOf } from '../../../tempering/hygiene/tool-findings.ts';
+import { usedTogether } from '../../../discovery/graph/used-together.ts';
 import { type TaskEvidence, type EvidenceMarks, foldEvidence } from '../../../policy/trust/evidence.ts';
 import type { Logger } from '../../../telemetry/log.ts';
 import type { AgentToolEvidence, ToolMarks, TrustChange, TrustEvidence } from '../../ports.ts';
@@ -156,6 +157,9 @@ async function fold(connection: JetStreamConnection, agentUid: string, marks: Ma
   const trust = marks.trust === undefined ? {} : { trust: foldEvidence(tasks, marks.trust) };
   if (marks.tools === undefined) return { marks, ...trust };
   const { calls, orders } = await readToolRecords(connection, agentUid);
-  const findings = findTools({ tasks, calls }, marks.tools, marks.tools.tools);
-  return { marks, ...trust, tools: { findings, orders } };
+  const history = { tasks, calls };
+  const findings = findTools(history, marks.tools, marks.tools.tools);
+  const inService = new Set(marks.tools.tools.map(({ digest }) => digest));
+  const together = usedTogether(toolTasksOf(history, (digest) => inService.has(digest)));
+  return { marks, ...trust, tools: { findings, orders, usedTogether: together } };
 }

@@ -26,6 +26,20 @@ export function toolHygiene(open: () => PromotionFixture): void {
     name: string,
   ): Promise<NonNullable<NonNullable<StoredAgent['status']>['deactivatedTools']>> =>
     (await open().apiServer.getAgent('team-a', name)).status?.deactivatedTools ?? [];
+  /** A second tool of the agent, promoted beside its first one. */
+  const promoteTriple = async (agent: PreparedTool): Promise<Digest> => {
+    const fixture = open();
+    const tests = [{ input: '{"value":2}', expectedOutput: '{"result":6}' }];
+    const next = await addTool(fixture.gateway, agent, {
+      change: {
+        artifact: { name: 'triple', description: 'Multiplies a number.', tests },
+        use: (index) => ({ output: digestOf({ result: (index + 10) * 3 }) }),
+      },
+    });
+    fixture.behaviour = (work, pod) => (work.artifact.name === 'triple' ? tripled : doubled)(work, pod);
+    await promote(next);
+    return next.tool.digest;
+  };
   const promote = async (prepared: PreparedTool): Promise<void> => {
     await open().request(prepared);
     const record = await open().settled(prepared);
@@ -40,7 +54,7 @@ export function toolHygiene(open: () => PromotionFixture): void {
     await promote(agent);
     const tasks = createTaskRecords(fixture.gateway, () => ({ reserve: async () => undefined }));
     await recordTasks(tasks, agent.uid, { count: 20, outcome: 'completed' });
-    await recordTasks(tasks, agent.uid, { count: 8, outcome: 'failed', tool: digest });
+    await recordTasks(tasks, agent.uid, { count: 8, outcome: 'failed', tools: [digest] });
     await waitForReason(agent.name, digest, 'Deactivated');
     const [entry] = await entriesOf(agent.name);
     assert.deepEqual([entry?.digest, entry?.cause], [digest, 'Harmful']);
@@ -56,20 +70,25 @@ export function toolHygiene(open: () => PromotionFixture): void {
     );
   });
 
+  it('the status of an agent names the tools that its tasks use together', async () => {
+    const fixture = open();
+    const agent = await fixture.prepare({ models: REVIEWERS });
+    await promote(agent);
+    const together = [agent.tool.digest, await promoteTriple(agent)];
+    const tasks = createTaskRecords(fixture.gateway, () => ({ reserve: async () => undefined }));
+    await recordTasks(tasks, agent.uid, { count: 3, outcome: 'completed', tools: together });
+    const pairsOf = async () => (await fixture.apiServer.getAgent('team-a', agent.name)).status?.toolsUsedTogether;
+    const names = [agent.tool.artifact.name, 'triple'].toSorted();
+    const [pair] = (await pollValue('the pair', pairsOf, (pairs) => (pairs ?? []).length > 0)) ?? [];
+    assert.deepEqual(pair, { tools: names, percent: 100 });
+  });
+
   it('an agent that has its maximum of tools loses the one that the fewest messages used', async () => {
     const fixture = open();
     const forge = { limits: { agentTools: 1, whenFull: 'DeactivateLeastUseful' } };
     const agent = await fixture.prepare({ models: REVIEWERS, forge });
     await promote(agent);
-    const tests = [{ input: '{"value":2}', expectedOutput: '{"result":6}' }];
-    const next = await addTool(fixture.gateway, agent, {
-      change: {
-        artifact: { name: 'triple', description: 'Multiplies a number.', tests },
-        use: (index) => ({ output: digestOf({ result: (index + 10) * 3 }) }),
-      },
-    });
-    fixture.behaviour = (work, pod) => (work.artifact.name === 'triple' ? tripled : doubled)(work, pod);
-    await promote(next);
+    await promoteTriple(agent);
     await waitForReason(agent.name, agent.tool.digest, 'Deactivated');
     const [entry] = await entriesOf(agent.name);
     assert.equal(entry?.cause, 'LeastUseful');
@@ -83,12 +102,12 @@ let recorded = 0;
 async function recordTasks(
   tasks: TaskRecords,
   uid: string,
-  { count, outcome, tool }: { count: number; outcome: 'completed' | 'failed'; tool?: Digest },
+  { count, outcome, tools = [] }: { count: number; outcome: 'completed' | 'failed'; tools?: readonly Digest[] },
 ): Promise<void> {
   for (let index = 0; index < count; index += 1) {
     const message = `msg-hygiene-${(recorded += 1)}`;
     const endedAt = Date.now();
-    const calls = tool === undefined ? [] : [{ digest: tool, calls: 1, failures: 0 }];
+    const calls = tools.map((digest) => ({ digest, calls: 1, failures: 0 }));
     if (calls.length > 0) await tasks.called(uid, { message, deliveries: 1, endedAt }, calls);
     await tasks.end(uid, { message, session: 's1', outcome, deliveries: 1, endedAt });
   }
