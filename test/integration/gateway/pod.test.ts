@@ -176,6 +176,15 @@ describe('an agent pod behind two gateways', { timeout: 600_000 }, () => {
   const toolsOf = async (session: string): Promise<RegisteredTool[]> =>
     parsed(await other.call('GET', `/v1/sessions/${session}/tools`, { token })) as RegisteredTool[];
 
+  async function sessionWithTool(name: string): Promise<RegisteredTool & { id: string }> {
+    const sessions = parsed(await one.call('GET', `${AGENT}/sessions`, { userToken })) as { session: string }[];
+    for (const { session } of sessions) {
+      const tool = (await toolsOf(session)).find(({ artifact }) => artifact.name === name);
+      if (tool !== undefined) return { ...tool, id: session };
+    }
+    assert.fail(`none of the ${sessions.length} sessions has the tool ${name}`);
+  }
+
   const eventsOf = (lines: readonly SessionStreamLine[]): AgentEvent[] =>
     lines.flatMap((line) => (line.kind === 'event' ? [line.event] : []));
 
@@ -313,11 +322,7 @@ describe('an agent pod behind two gateways', { timeout: 600_000 }, () => {
   }));
 
   it('the gateway delivers no tool that a user or the operator deactivated', async () => {
-    const [session] = parsed(await one.call('GET', `${AGENT}/sessions`, { userToken })) as { session: string }[];
-    const id = session?.session ?? '';
-    const tool = (await toolsOf(id)).find(({ artifact }) => artifact.name === 'csv_rows');
-    assert.ok(tool !== undefined);
-    const { artifact, digest } = tool;
+    const { id, artifact, digest } = await sessionWithTool('csv_rows');
     const isDelivered = async (): Promise<boolean> => (await toolsOf(id)).some((found) => found.digest === digest);
     const path = `${OBJECTS}/emergenttools`;
     const head = { apiVersion: 'temper.dev/v1alpha1', kind: 'EmergentTool', metadata: { name: 'csv-rows' } };

@@ -15,6 +15,11 @@ import { NEVER_ABORTED } from '../../support/stubs.ts';
 
 const EVENTS = { group: '', version: 'v1', plural: 'events', kind: 'Event', namespaced: true };
 
+interface EventOfObject extends PlainObject {
+  readonly reason: string;
+  readonly involvedObject: { readonly kind: string };
+}
+
 interface ShownCondition {
   readonly type: string;
   readonly status: string;
@@ -78,9 +83,10 @@ describe('the conditions of an agent', () => {
       return status?.conditions?.some((condition) => condition.type === type && condition.reason === reason) === true;
     });
     await pollValue(
-      `an Event ${reason}`,
-      () => apiServer.client.list<PlainObject>(EVENTS, { namespace }, NEVER_ABORTED),
-      (all) => all.some((event) => event['reason'] === reason),
+      `an Event ${reason} of the agent`,
+      () => apiServer.client.list<EventOfObject>(EVENTS, { namespace }, NEVER_ABORTED),
+      // Its policy can have an Event with the same reason.
+      (all) => all.some((event) => event.reason === reason && event.involvedObject.kind === 'Agent'),
     );
     const text = await describeAgent(namespace);
     const { conditions, events } = parseDescription(text);
