@@ -13,6 +13,7 @@ import { namespaceProtection } from './suites/namespace-protection.ts';
 import { withForges } from './support/forging-script.ts';
 import { type InstalledCluster, startClusterWithImages } from './support/installed-cluster.ts';
 import { buildingRules } from './support/internet/building-script.ts';
+import { callingRules } from './support/internet/calling-script.ts';
 import { fetchingRules } from './support/internet/fetching-script.ts';
 import { type Internet, startInternet } from './support/internet/internet.ts';
 import { provideMcpServer, provideProgram, provideToolchain } from './support/program-image.ts';
@@ -22,6 +23,7 @@ import { prometheus } from './suites/prometheus.ts';
 import { allObjects, removal } from './suites/removal.ts';
 import { building } from './suites/tools/building.ts';
 import { forgedTools } from './suites/tools/forged-tools.ts';
+import { services } from './suites/tools/services.ts';
 import { upgrades } from './suites/upgrades.ts';
 
 const file = (name: string) => fileURLToPath(new URL(name, import.meta.url));
@@ -43,6 +45,7 @@ const NAMESPACES = [
   'forging',
   'fetching',
   'building',
+  'calling',
   'unprotected',
 ];
 
@@ -58,7 +61,10 @@ describe('an installation on real pods', { skip, timeout: 2_400_000 }, () => {
     empty = await allObjects(cluster.node.admin);
     internet = await startInternet(cluster);
     const script = join(dirname(cluster.node.kubeconfig), 'replay.yaml');
-    await writeFile(script, await withForges(file('acceptance-replay.yaml'), [...fetchingRules(), ...buildingRules()]));
+    await writeFile(
+      script,
+      await withForges(file('acceptance-replay.yaml'), [...fetchingRules(), ...buildingRules(), ...callingRules()]),
+    );
     await provideToolchain(cluster.node);
     const programs = `agentPrograms=${JSON.stringify([await provideProgram(cluster.node)])}`;
     const servers = `mcpServers=${JSON.stringify([await provideMcpServer(cluster.node, REMEMBERING)])}`;
@@ -83,8 +89,9 @@ describe('an installation on real pods', { skip, timeout: 2_400_000 }, () => {
   runnerConfinement(current);
   egress(current, () => internet);
   building(current, () => internet);
+  services(current, () => internet);
   podFaults(current);
   prometheus(current);
   upgrades(current, (...more) => cluster.upgrade(...values, ...more));
-  removal(current, () => empty, NAMESPACES, ['configmaps/internet', 'secrets/private-repository']);
+  removal(current, () => empty, NAMESPACES, ['configmaps/internet', 'secrets/internet-credentials']);
 });

@@ -1,6 +1,6 @@
 /** An agent elsewhere, with the server of the SDK for the Agent2Agent protocol. */
 import { once } from 'node:events';
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import { json } from 'node:stream/consumers';
 import { AgentCard, type Message, Role, TaskState } from '@a2a-js/sdk';
@@ -45,21 +45,30 @@ const EXECUTOR: AgentExecutor = {
   cancelTask: async () => undefined,
 };
 
-/** That agent behind the server of the SDK, on a port of the loopback interface. `onRequest` sees each request. */
-export async function startPeer(
-  tls: { cert: string; key: string },
+export type PeerHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
+/** That agent behind the server of the SDK. `onRequest` sees each request. */
+export function peerHandler(
   onRequest: (headers: IncomingHttpHeaders, body: Record<string, unknown>) => void = () => undefined,
-): Promise<Server> {
+): PeerHandler {
   const handler = new DefaultRequestHandler(AgentCard.fromJSON({ name: 'peer' }), new InMemoryTaskStore(), EXECUTOR);
   const transport = new JsonRpcTransportHandler(handler);
+  return async (request, response) => {
+    const body = (await json(request)) as Record<string, unknown>;
+    onRequest(request.headers, body);
+    const result = await transport.handle(body, new ServerCallContext({ requestedVersion: '1.0' }));
+    response.setHeader('content-type', 'application/json').end(JSON.stringify(result));
+  };
+}
+
+/** It on a port of the loopback interface. */
+export async function startPeer(
+  tls: { cert: string; key: string },
+  ...observers: Parameters<typeof peerHandler>
+): Promise<Server> {
+  const answer = peerHandler(...observers);
   const server = createServer(tls, (request, response) => {
-    const answer = async (): Promise<void> => {
-      const body = (await json(request)) as Record<string, unknown>;
-      onRequest(request.headers, body);
-      const result = await transport.handle(body, new ServerCallContext({ requestedVersion: '1.0' }));
-      response.setHeader('content-type', 'application/json').end(JSON.stringify(result));
-    };
-    answer().catch(() => response.destroy());
+    answer(request, response).catch(() => response.destroy());
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   return server;

@@ -5,13 +5,20 @@ import type { InstalledCluster } from '../../support/installed-cluster.ts';
 import { REPOSITORY_TOKEN } from '../../support/internet/addresses.ts';
 import {
   BUILD,
+  BUILDER,
+  PROPOSE,
+  PROPOSED_BRANCH,
   PUSH,
   PUSHED_BRANCH,
   REFUSED_CLONES,
   refusedClones,
-  stepsIn,
 } from '../../support/internet/building-script.ts';
 import type { Internet } from '../../support/internet/internet.ts';
+import { stepsIn } from '../../support/internet/scripted-steps.ts';
+import { endsOf, sendAll } from '../../support/user-session.ts';
+import { waitingRequests } from '../../support/waiting-requests.ts';
+import { createClusterUser } from '../../support/cluster-user.ts';
+import { pollValue } from '../../../support/poll.ts';
 
 const NAMESPACE = 'building';
 const TOOLS = ['git_*', 'file_write', 'shell_exec', 'code_run', 'web_fetch'];
@@ -33,7 +40,7 @@ export function building(cluster: () => InstalledCluster, internet: () => Intern
           // Each call after the clone would need an approval.
           privateData: { sources: [] },
         }),
-        agentObject(NAMESPACE, 'builder', {
+        agentObject(NAMESPACE, BUILDER, {
           sandbox: { class: 'toolchain' },
           grants: {
             tools: TOOLS,
@@ -42,7 +49,7 @@ export function building(cluster: () => InstalledCluster, internet: () => Intern
           },
         }),
       );
-      await agents.waitForReason('builder', 'Running', 'Ready', 120_000);
+      await agents.waitForReason(BUILDER, 'Running', 'Ready', 120_000);
     });
 
     after(async () => {
@@ -52,7 +59,7 @@ export function building(cluster: () => InstalledCluster, internet: () => Intern
 
     it('it clones through the proxy, runs a program, commits, fetches, computes and reads a page', async () => {
       const head = await internet().repository.git('rev-parse', 'main');
-      const steps = stepsIn(await agents.sendAndWait('builder', BUILD));
+      const steps = stepsIn(await agents.sendAndWait(BUILDER, BUILD));
       assert.match(steps['cloned'] ?? '', new RegExp(`"commit":"${head}"`));
       assert.match(steps['counted'] ?? '', /"exitCode":0,.*"stdout":"3 lines\.txt\\n"/);
       assert.match(steps['refused'] ?? '', /TEMPER_POLICY_DENIED/);
@@ -66,7 +73,7 @@ export function building(cluster: () => InstalledCluster, internet: () => Intern
     it('it pushes to a repository of a connection, only to permitted branches, and its pod has no credential', async () => {
       const { privateRepository } = internet();
       const main = await privateRepository.git('rev-parse', 'main');
-      const steps = stepsIn(await agents.sendAndWait('builder', PUSH));
+      const steps = stepsIn(await agents.sendAndWait(BUILDER, PUSH));
       const [, commit = ''] = /"commit":"([0-9a-f]{40})"/.exec(steps['prepared'] ?? '') ?? [];
       assert.match(steps['pushed'] ?? '', new RegExp(`"commit":"${commit}".*"objects":3`), JSON.stringify(steps));
       assert.match(steps['repeated'] ?? '', /"objects":0/);
@@ -75,16 +82,48 @@ export function building(cluster: () => InstalledCluster, internet: () => Intern
       assert.equal(await privateRepository.git('show', `${PUSHED_BRANCH}:added.txt`), 'added');
       assert.equal(await privateRepository.git('rev-parse', 'main'), main);
       assert.equal(await internet().repository.git('branch', '--list', PUSHED_BRANCH), '');
-      const pod = await agents.boundPod('builder');
+      const pod = await agents.boundPod(BUILDER);
       const logs = await cluster().kubectl('logs', pod.metadata.name, '-n', NAMESPACE, '--all-containers');
       assert.ok(!`${JSON.stringify(steps)}${JSON.stringify(pod)}${logs}`.includes(REPOSITORY_TOKEN));
+    });
+
+    it('a push and a pull request that need an approval wait for a user, and are made once', async () => {
+      await agents.patchPolicySpec({ rules: { requireApproval: ['vcs:push'] } });
+      const approver = await createClusterUser(cluster(), 'grace', {
+        namespace: NAMESPACE,
+        roles: ['temper-approver', 'temper-user'],
+      });
+      const { kubeconfig } = cluster().node;
+      const session = { kubeconfig, namespace: NAMESPACE, agent: BUILDER, session: 'proposal' };
+      await sendAll(session, [PROPOSE]);
+      for (const tool of ['git_push', 'git_pull_request']) {
+        const [request = ''] = await pollValue(
+          `a request for ${tool}`,
+          () => waitingRequests(cluster(), { namespace: NAMESPACE, agent: BUILDER, tool }),
+          ({ length }) => length === 1,
+        );
+        const branch = await internet().privateRepository.git('branch', '--list', PROPOSED_BRANCH);
+        assert.equal(branch === '', tool === 'git_push', 'nothing is pushed before the approval');
+        const { code, stderr } = await approver.temper('approve', request, '--reason', 'looked', '-n', NAMESPACE);
+        assert.equal(code, 0, stderr);
+      }
+      const [reply = ''] = await endsOf(session, 1);
+      const steps = stepsIn(reply);
+      assert.match(steps['sent'] ?? '', /"objects":3/, reply);
+      assert.match(
+        steps['requested'] ?? '',
+        /"number":1,"page":"https:\/\/git\.example\.com\/.*"state":"Open","isNew":true/,
+        reply,
+      );
+      assert.equal(await internet().privateRepository.git('show', `${PROPOSED_BRANCH}:proposed.txt`), 'proposed');
+      await agents.patchPolicySpec({ rules: null });
     });
 
     it('no form of a URL makes it reach anything else', async (context) => {
       const before = (await internet().lines()).length;
       let refused = 0;
       for (const [part, urls] of REFUSED_CLONES.entries()) {
-        const reply = await agents.sendAndWait('builder', refusedClones(part));
+        const reply = await agents.sendAndWait(BUILDER, refusedClones(part));
         const outcomes = reply.split('\n');
         assert.equal(outcomes.length, urls.length, reply);
         for (const [index, outcome] of outcomes.entries())

@@ -3,19 +3,11 @@ import { describe, it } from 'node:test';
 import { pollValue } from '../../../support/poll.ts';
 import { endsOf, sendAll } from '../../support/user-session.ts';
 import type { ForgedTools } from '../../support/forged-tools-world.ts';
+import { waitingRequests } from '../../support/waiting-requests.ts';
 
 /** Calls that the policy escalates: parked for a user, or refused where no user can be asked. */
 export function guardedCalls(current: () => ForgedTools): void {
-  const waiting = async (): Promise<string[]> => {
-    const { cluster, agents } = current();
-    const printed = await cluster.kubectl('get', 'approvalrequests', '-n', agents.namespace, '-o', 'json');
-    const { items } = JSON.parse(printed) as {
-      items: { metadata: { name: string }; spec: { agent: { name: string } }; status?: { decision?: string } }[];
-    };
-    return items
-      .filter(({ spec, status }) => spec.agent.name === 'guarded' && status?.decision === undefined)
-      .map(({ metadata }) => metadata.name);
-  };
+  const waiting = () => waitingRequests(current().cluster, { namespace: current().agents.namespace, agent: 'guarded' });
 
   const decide = async (verb: 'approve' | 'deny', request: string): Promise<string> => {
     const { approver, agents } = current();

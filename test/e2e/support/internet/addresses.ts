@@ -14,6 +14,15 @@ export const GIT_HOST = 'git.example.com';
 export const REPOSITORY_URL = `https://${GIT_HOST}/tools.git`;
 export const PRIVATE_REPOSITORY_URL = `https://${GIT_HOST}/private.git`;
 export const REPOSITORY_TOKEN = 'token-of-the-private-repository';
+/** Its interface for pull requests, which Gitea has too, and the name of the private repository there. */
+export const PULL_REQUEST_API = `https://${GIT_HOST}/api/v1`;
+export const PULL_REQUEST_REPOSITORY = 'team/private';
+/** It answers `/v1/rates` to those with the token. */
+export const API_HOST = 'api.example.com';
+export const SEARCH_HOST = 'search.example.com';
+/** An agent that speaks A2A, with those that have the token. */
+export const ARCHIVE_HOST = 'archive.example.com';
+export const SERVICE_TOKEN = 'token-of-the-services';
 /** Its name server gives the public address and the one inside in turn. */
 export const REBINDING_HOST = 'rebinding.example.com';
 

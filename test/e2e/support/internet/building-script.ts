@@ -1,15 +1,17 @@
 import { namesInside } from '../../../support/egress/inside-addresses.ts';
 import { FORGED_REDIRECTS } from '../../../support/egress/forged-urls.ts';
-import { calls, type Rule } from '../forging-script.ts';
+import type { Rule } from '../forging-script.ts';
 import { PRIVATE_REPOSITORY_URL, PUBLIC_ADDRESS, REPOSITORY_URL } from './addresses.ts';
+import { batches, batchRules, stepRules, type Steps } from './scripted-steps.ts';
 
 /* The scripted answers of the agent that works on a repository. */
 
 export const BUILD = 'add three lines to the repository';
 export const PUSH = 'push to the private repository';
 export const PUSHED_BRANCH = 'agents/added';
-const SYSTEM = 'You are builder';
-const URLS_PER_MESSAGE = 20;
+export const PROPOSE = 'propose a change of the private repository';
+export const PROPOSED_BRANCH = 'agents/proposed';
+export const BUILDER = 'builder';
 
 const STEPS = {
   cloned: ['git_clone', { url: REPOSITORY_URL, folder: 'tools', depth: 2 }],
@@ -32,59 +34,43 @@ const PUSH_STEPS = {
   refused: ['git_push', { ...PUSH_TO, branch: 'main' }],
   foreign: ['git_push', { ...PUSH_TO, url: REPOSITORY_URL, branch: PUSHED_BRANCH }],
 } as const;
-type Steps = Readonly<Record<string, readonly [name: string, input: object]>>;
+const PROPOSE_STEPS: Steps = {
+  taken: ['git_clone', { url: PRIVATE_REPOSITORY_URL, folder: 'proposal' }],
+  edited: ['file_write', { path: 'proposal/proposed.txt', text: 'proposed\n' }],
+  recorded: ['git_commit', { repository: 'proposal', message: 'Propose a file', paths: ['proposed.txt'] }],
+  sent: [
+    'git_push',
+    {
+      repository: 'proposal',
+      url: PRIVATE_REPOSITORY_URL,
+      commit: '{{toolCall.recorded.commit}}',
+      branch: PROPOSED_BRANCH,
+    },
+  ],
+  requested: [
+    'git_pull_request',
+    { url: PRIVATE_REPOSITORY_URL, branch: PROPOSED_BRANCH, base: 'main', title: 'Propose a file' },
+  ],
+};
 
 /** No repository of these URLs may be reached, nor resolved where the policy does not permit the name. */
 const REFUSED: readonly string[] = [
   ...Object.keys(namesInside('example.com', PUBLIC_ADDRESS)).map((name) => `https://${name}/tools.git`),
   ...FORGED_REDIRECTS.map((url) => `https://moved.example.com/moved/${encodeURIComponent(url)}`),
 ];
-export const REFUSED_CLONES: readonly (readonly string[])[] = Array.from(
-  { length: Math.ceil(REFUSED.length / URLS_PER_MESSAGE) },
-  (_, index) => REFUSED.slice(index * URLS_PER_MESSAGE, (index + 1) * URLS_PER_MESSAGE),
-);
+export const REFUSED_CLONES: readonly (readonly string[])[] = batches(REFUSED);
 export const refusedClones = (index: number): string => `clone what is inside, part ${index}`;
 
 export function buildingRules(): Rule[] {
-  return [...stepRules(BUILD, STEPS), ...stepRules(PUSH, PUSH_STEPS), ...REFUSED_CLONES.flatMap(refusalRules)];
-}
-
-/** The steps in turns of their own, because the calls of one answer run at the same time. */
-function stepRules(lastUser: string, steps: Steps): Rule[] {
-  const turns = Object.entries(steps).map(([id, [name, input]], index) => ({
-    name: `builder: ${lastUser}: ${id}`,
-    when: { system: SYSTEM, lastUser, turn: index + 1 },
-    answer: { toolCalls: [{ id, name, arguments: input }] },
-  }));
-  const said = Object.keys(steps)
-    .map((id) => `${id}={{toolCall.${id} | json}}`)
-    .join('\n');
   return [
-    ...turns,
-    { name: `builder: ${lastUser}`, when: { system: SYSTEM, lastUser, last: 'tool' }, answer: { text: said } },
+    ...stepRules(BUILDER, BUILD, STEPS),
+    ...stepRules(BUILDER, PUSH, PUSH_STEPS),
+    ...stepRules(BUILDER, PROPOSE, PROPOSE_STEPS),
+    ...REFUSED_CLONES.flatMap(refusalRules),
   ];
 }
 
 function refusalRules(urls: readonly string[], part: number): Rule[] {
-  const message = refusedClones(part);
-  const clones = urls.map((url, index) => ({
-    id: `clone-${part}-${index}`,
-    name: 'git_clone',
-    arguments: { url, folder: `inside-${part}-${index}` },
-  }));
-  const text = clones.map(({ id }) => `{{toolCall.${id} | json}}`).join('\n');
-  return [
-    calls(message, SYSTEM, clones),
-    {
-      name: `builder was refused ${part}`,
-      when: { system: SYSTEM, lastUser: message, last: 'tool' },
-      answer: { text },
-    },
-  ];
-}
-
-/** What the agent says that each step gave, as JSON. */
-export function stepsIn(reply: string): Record<string, string> {
-  const lines = reply.split('\n').map((line) => /^(\w+)=(.*)$/.exec(line));
-  return Object.fromEntries(lines.flatMap((line) => (line === null ? [] : [[line[1] ?? '', line[2] ?? '']])));
+  const clones = urls.map((url, index) => ['git_clone', { url, folder: `inside-${part}-${index}` }] as const);
+  return batchRules(BUILDER, refusedClones(part), clones);
 }

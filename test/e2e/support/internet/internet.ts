@@ -7,7 +7,7 @@ import { BareRepository } from '../../../support/gitops/bare-repository.ts';
 import { jsonLines } from '../../../support/json-lines.ts';
 import { pollValue } from '../../../support/poll.ts';
 import { type InstalledCluster, RELEASE_NAMESPACE } from '../installed-cluster.ts';
-import { type InternetLine, METADATA_ADDRESS, PUBLIC_ADDRESS, REPOSITORY_TOKEN } from './addresses.ts';
+import { type InternetLine, METADATA_ADDRESS, PUBLIC_ADDRESS, REPOSITORY_TOKEN, SERVICE_TOKEN } from './addresses.ts';
 
 /** `egress.caBundle` of the chart names it. */
 const AUTHORITY = 'internet';
@@ -55,8 +55,9 @@ export async function startInternet(cluster: InstalledCluster): Promise<Internet
   const data = { 'ca.crt': await readFile(file('ca.crt'), 'utf8') };
   await cluster.apply({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data });
   // `gateway.connections` of the chart names it.
-  const secret = { name: 'private-repository', namespace: RELEASE_NAMESPACE };
-  await cluster.apply({ apiVersion: 'v1', kind: 'Secret', metadata: secret, stringData: { token: REPOSITORY_TOKEN } });
+  const secret = { name: 'internet-credentials', namespace: RELEASE_NAMESPACE };
+  const stringData = { repository: REPOSITORY_TOKEN, services: SERVICE_TOKEN };
+  await cluster.apply({ apiVersion: 'v1', kind: 'Secret', metadata: secret, stringData });
   await pollValue(
     'the hosts of the internet',
     async () => {

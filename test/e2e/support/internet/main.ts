@@ -8,8 +8,11 @@ import { createServer as createWebServer } from 'node:https';
 import { createServer } from 'node:net';
 import { namesInside } from '../../../support/egress/inside-addresses.ts';
 import { startNameServer } from '../../../support/name-server.ts';
+import { peerHandler } from '../../../support/a2a-peer.ts';
 import { answerGit } from '../../../support/gitops/git-http-server.ts';
 import {
+  API_HOST,
+  ARCHIVE_HOST,
   GIT_HOST,
   type InternetLine,
   METADATA_ADDRESS,
@@ -17,14 +20,20 @@ import {
   PUBLIC_ADDRESS,
   REBINDING_HOST,
   REPOSITORY_TOKEN,
+  SEARCH_HOST,
+  SERVICE_TOKEN,
 } from './addresses.ts';
+import { PullRequestApi } from './pull-request-api.ts';
 
 const DRIP_MS = 100;
 const [nameServer = '', lines = '', certificate = '', key = '', open = '', closed = ''] = process.argv.slice(2);
 const names: Readonly<Record<string, readonly string[]>> = {
   ...namesInside('example.com', PUBLIC_ADDRESS),
   ...Object.fromEntries(
-    ['api', 'git', 'status', 'moved', 'xn--bcher-kva'].map((name) => [`${name}.example.com`, [PUBLIC_ADDRESS]]),
+    ['api', 'archive', 'git', 'search', 'status', 'moved', 'xn--bcher-kva'].map((name) => [
+      `${name}.example.com`,
+      [PUBLIC_ADDRESS],
+    ]),
   ),
 };
 let turns = 0;
@@ -46,7 +55,25 @@ await startNameServer({
 
 const AUTHORIZATION = `Basic ${Buffer.from(`git:${REPOSITORY_TOKEN}`).toString('base64')}`;
 
+const pullRequests = new PullRequestApi();
+const answerPeer = peerHandler();
+
+function answerJson(response: ServerResponse, value: object): void {
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+}
+
+async function answerArchive(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (request.headers.authorization === `Bearer ${SERVICE_TOKEN}`) return answerPeer(request, response);
+  response.writeHead(401).end();
+}
+
+function answerRates(request: IncomingMessage, response: ServerResponse, query: URLSearchParams): void {
+  if (request.headers['x-api-key'] !== SERVICE_TOKEN) response.writeHead(401).end();
+  else answerJson(response, { from: query.get('from'), to: query.get('to'), rate: 1.25 });
+}
+
 async function answerRepository(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (request.url?.startsWith('/api/') === true) return pullRequests.answer(request, response);
   if (request.url?.startsWith('/private.git/') !== true)
     return answerGit({ repository: open, prefix: '/tools.git' }, request, response);
   if (request.headers.authorization === AUTHORIZATION)
@@ -57,11 +84,23 @@ async function answerRepository(request: IncomingMessage, response: ServerRespon
 createWebServer({ cert: readFileSync(certificate), key: readFileSync(key) }, (request, response) => {
   const { headers, url = '' } = request;
   write({ event: 'request', host: headers.host ?? '', path: url });
-  if (headers.host === GIT_HOST) {
-    answerRepository(request, response).catch(() => response.destroy());
+  if (headers.host === GIT_HOST || headers.host === ARCHIVE_HOST) {
+    const answered = headers.host === GIT_HOST ? answerRepository(request, response) : answerArchive(request, response);
+    answered.catch(() => response.destroy());
     return;
   }
-  const { pathname, search } = new URL(url, 'https://example.com');
+  const { pathname, search, searchParams } = new URL(url, 'https://example.com');
+  if (headers.host === API_HOST && pathname === '/v1/rates') {
+    answerRates(request, response, searchParams);
+    return;
+  }
+  if (headers.host === SEARCH_HOST) {
+    const query = searchParams.get('q') ?? '';
+    answerJson(response, {
+      results: [{ title: `About ${query}`, url: `https://${API_HOST}/page`, content: 'A page.' }],
+    });
+    return;
+  }
   // A client of Git adds to the path, and replaces the query.
   const [, first, target] = pathname.split('/');
   if (first === 'moved') {
