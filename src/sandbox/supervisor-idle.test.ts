@@ -40,6 +40,23 @@ describe('an idle sandbox', () => {
     assert.ok((await sandbox.run(ONE, echoHost, UNLIMITED)).ok);
   });
 
+  it('calls that follow each other start no process until few are left, and a pause starts a spare one', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    await using sandbox = await createSupervisor({ clock: new FakeClock() });
+    const call = async (times: number): Promise<void> => {
+      for (let time = 0; time < times; time += 1) assert.ok((await sandbox.run(ONE, echoHost, UNLIMITED)).ok);
+    };
+    await call(50);
+    assert.equal(sandbox.processes.length, 1);
+    t.mock.timers.tick(5);
+    assert.equal(sandbox.processes.length, 2);
+    const two = new Set(sandbox.processes);
+    await call(100);
+    assert.deepEqual(new Set([...two, ...sandbox.processes]), two, 'fifty calls are left');
+    await call(5);
+    assert.ok(sandbox.processes.some((pid) => !two.has(pid)));
+  });
+
   it('a job restarts the idle time', async () => {
     const clock = new FakeClock();
     await using sandbox = await createSupervisor({ clock });

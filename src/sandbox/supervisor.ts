@@ -68,8 +68,12 @@ export interface Supervisor extends Sandbox, SessionSandbox {
 const MAX_CALLS_PER_RUNNER = 100;
 /** Calls after which a runner may be replaced early by a new one. */
 const MIN_CALLS_BEFORE_REPLACEMENT = 60;
-/** When the runners together have fewer calls left than this, a new one is started: about the number of calls during one start, plus a reserve. */
-const MIN_CALLS_LEFT = 130;
+/** When the runners together have fewer calls left than this, a new one is started in the next pause. */
+const MIN_CALLS_LEFT_IN_PAUSE = 130;
+/** When they have fewer than this, it is started at once: about the number of calls during one start. */
+const MIN_CALLS_LEFT = 50;
+/** A time in which no job starts or ends. Starting a process blocks this thread for about 0.1 ms per MiB of its memory. */
+const PAUSE_MS = 5;
 /** The owner of jobs that belong to no session. */
 const NO_SESSION = '';
 /** Consecutive failed starts after which the waiting jobs are refused. */
@@ -139,6 +143,7 @@ class RunnerPool implements Supervisor {
   /** The owner of the last job. */
   #lastOwner: string | undefined;
   #lastActivity: number;
+  #pause: NodeJS.Timeout | undefined;
   #dormant = true;
   #closed = false;
   readonly #closing = new AbortController();
@@ -209,6 +214,7 @@ class RunnerPool implements Supervisor {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     this.#closing.abort();
+    clearTimeout(this.#pause);
     for (const waiting of this.#queue) waiting.refuse('TEMPER_CANCELLED', 'the sandbox is closing');
     for (const pooled of this.#runners) pooled.runner.kill('the sandbox is closing');
     await this.#program.catch(() => {});
@@ -294,20 +300,28 @@ class RunnerPool implements Supervisor {
     return count;
   }
 
-  /** Starts the missing runners, and one extra before all runners reach their call limit at the same time. */
+  /** Starts the runners for the jobs that may run now, and spares when few calls are left or no job comes for a moment. */
   #keepWarm(): void {
     if (this.#closed || this.#dormant) return;
-    const target = this.#targetSize();
-    while (this.#runners.size < target) this.#start();
+    while (this.#runners.size < this.#workingSize()) this.#start();
     this.#replaceForNextOwner();
+    if (this.#callsLeft() < MIN_CALLS_LEFT) this.#startSpares();
+    clearTimeout(this.#pause);
+    this.#pause = setTimeout(() => this.#startSpares(), PAUSE_MS);
+  }
+
+  /** Starts the missing runners, and one extra before all runners reach their call limit at the same time. */
+  #startSpares(): void {
+    if (this.#closed || this.#dormant) return;
+    const target = this.#workingSize() + this.#warm;
+    while (this.#runners.size < target) this.#start();
     if (this.#warm > 0 && this.#runners.size === target && this.#needsReplacement()) this.#start();
   }
 
-  /** The number of runners to have: one for each job that may run now (at least one after the first job), plus the spares. */
-  #targetSize(): number {
+  /** One runner for each job that may run now, and at least one after the first job. */
+  #workingSize(): number {
     const minimum = this.#jobs > 0 || this.#queue.size > 0 ? 1 : 0;
-    const working = Math.min(this.#maxRunners, this.#busyCount() + this.#queue.size);
-    return Math.max(minimum, working) + this.#warm;
+    return Math.max(minimum, Math.min(this.#maxRunners, this.#busyCount() + this.#queue.size));
   }
 
   /** Keeps an unused runner for a session that has none, in the place of an idle one of another session than the last. */
@@ -325,13 +339,17 @@ class RunnerPool implements Supervisor {
   #needsReplacement(): boolean {
     const runners = [...this.#runners];
     if (runners.some((pooled) => pooled.state === 'starting')) return false;
-    const left = runners.reduce((sum, pooled) => sum + MAX_CALLS_PER_RUNNER - pooled.calls, 0);
-    return left < MIN_CALLS_LEFT && runners.some((pooled) => pooled.calls >= MIN_CALLS_BEFORE_REPLACEMENT);
+    const isWorn = runners.some((pooled) => pooled.calls >= MIN_CALLS_BEFORE_REPLACEMENT);
+    return isWorn && this.#callsLeft() < MIN_CALLS_LEFT_IN_PAUSE;
+  }
+
+  #callsLeft(): number {
+    return [...this.#runners].reduce((sum, pooled) => sum + MAX_CALLS_PER_RUNNER - pooled.calls, 0);
   }
 
   /** Called when a new runner is ready: retires the idle runner with the most calls. */
   #replaceMostUsed(): void {
-    if (this.#runners.size <= this.#targetSize()) return;
+    if (this.#runners.size <= this.#workingSize() + this.#warm) return;
     const idleRunners = [...this.#runners].filter(
       ({ state, calls }) => state === 'idle' && calls >= MIN_CALLS_BEFORE_REPLACEMENT,
     );
