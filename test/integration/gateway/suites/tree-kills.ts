@@ -108,7 +108,10 @@ async function walk(tree: Tree): Promise<void> {
   const specialist = await tree.run(hired.name);
   const task = await tree.next(specialist);
   assert.deepEqual([task.message.text, task.message.id], ['SELECT 1', hired.ticket]);
-  parsed(await ack(specialist, task.deliveryToken, 'fine', 'result'), 204);
+  const acked = await ack(specialist, task.deliveryToken, 'fine', 'result');
+  // Its result ends a specialist: when the response is lost with a gateway, its pod may be gone before the repeated request.
+  if (acked.status !== 403) parsed(acked, 204);
+  else assert.match(acked.text, /TEMPER_POD_UNKNOWN/);
   assert.equal((await taskOf(deliveryToken, hired.ticket ?? '', 'result-ticket')).text, 'fine');
   await poll('the end of the specialist', async () => (await tree.children()).length === 1);
 
