@@ -11,7 +11,7 @@ import type { PromotionFixture } from '../../../support/promotion/promotion-fixt
 const TIMES = Number(process.env['KILLS'] ?? 1);
 /** Above the number of effects of one audit. The loop ends at an audit that ends before the fault. */
 const MAX_EFFECTS = 30;
-const STRIDE = TIMES > 1 ? 1 : 3;
+const STRIDE = process.env['KILLS'] === undefined ? 3 : 1;
 const RUN = { outcome: 'complete', uses: 1, toolCalls: 1, turns: 2, tokens: 300 };
 
 /** Kills at every step of an audit of a tool by fresh agents. */
