@@ -21,6 +21,7 @@ import { DROP_TOOL } from '../tempering/lifecycle/drop-tool.ts';
 import { CODE_RUN_TOOL } from '../toolbox/code-run.ts';
 import { gitTools } from '../toolbox/git/git-tools.ts';
 import { remoteGitTools } from '../toolbox/git/remote/remote-tools.ts';
+import type { Repositories } from '../toolbox/git/remote/port.ts';
 import { SQL_QUERY_NAME } from '../toolbox/sql/sql-query.ts';
 import { shellExecTool } from '../toolbox/terminal/shell-exec.ts';
 import { createToolbox } from '../toolbox/toolbox.ts';
@@ -34,10 +35,12 @@ export interface BuiltInToolDeps {
   protectedFolders?: readonly string[];
   /** Evaluates the policy of the agent for one request. */
   decide: (caller: CallerContext, request: PolicyRequest) => Decision;
+  /** The repositories of connections; absent: unknown. */
+  repositories?: Repositories | undefined;
 }
 
 /** The built-in tools without what they work with: for their descriptors, and for what they refuse by their arguments alone. */
-export function toolsWithoutPorts({ workspace, protectedFolders = [], decide }: BuiltInToolDeps): Tool[] {
+export function toolsWithoutPorts({ workspace, protectedFolders = [], decide, repositories }: BuiltInToolDeps): Tool[] {
   const clock = systemClock;
   const isTainted = (): boolean => false;
   const ignore = (): void => undefined;
@@ -48,7 +51,7 @@ export function toolsWithoutPorts({ workspace, protectedFolders = [], decide }: 
     describedTool(CODE_RUN_TOOL),
     shellExecTool({ programs: () => [], environment: () => [] }),
     ...gitTools(undefined),
-    ...remoteGitTools({ workspace, protectedFolders, decide, clock }),
+    ...remoteGitTools({ workspace, protectedFolders, decide, clock, repositories }),
     describedTool(GENERATE_TEXT),
     describedTool(RUN_TOOL),
     sendTool(messages),

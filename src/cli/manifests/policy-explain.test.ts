@@ -34,10 +34,14 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-async function explain(question: Partial<PolicyExplainOptions>): Promise<{ code: number; out: string; error: string }> {
+async function explain(
+  question: Partial<PolicyExplainOptions>,
+  environment: Record<string, string> = {},
+): Promise<{ code: number; out: string; error: string }> {
   const terminal = aTerminal();
   const code = await policyExplain({ paths: ['all.yaml'], output: 'text', ...question }, [], {
     ...terminal,
+    environment: { ...terminal.environment, ...environment },
     cwd: folder,
   });
   return { code, out: terminal.printed(), error: terminal.errors() };
@@ -132,6 +136,27 @@ spec:
       await writeFile(join(folder, 'capability.yaml'), manifests);
       assert.match((await explain(question)).out, expected);
     }
+  });
+
+  it('with a workspace, policy explain knows the private repositories of the connections of the user', async () => {
+    const url = 'https://git.corp.internal/team/tools.git';
+    const config = join(folder, 'config');
+    await mkdir(join(config, 'temper'), { recursive: true, mode: 0o700 });
+    const manifests = MANIFESTS.replace('"*.example.com"', 'git.corp.internal')
+      .replace('[file_read]', '[git_fetch]')
+      .replace('[api.example.com]', '[git.corp.internal]');
+    await writeFile(join(folder, 'git.yaml'), manifests);
+    const effectOf = async (): Promise<string> => {
+      const asked = { tool: 'git_fetch', input: JSON.stringify({ url, branch: 'main' }), level: 'standard' };
+      const question = { ...asked, paths: ['git.yaml'], workspace: '.', output: 'json' as const };
+      const { out } = await explain(question, { XDG_CONFIG_HOME: config });
+      const { effect, rule } = JSON.parse(out) as { effect: string; rule: string };
+      return `${effect} by ${rule}`;
+    };
+    assert.equal(await effectOf(), 'Deny by public-host');
+    const connection = `name: tools, hosts: ["git.corp.internal:443"], private: true, tokenEnvironment: GIT_TOKEN, git: {url: "${url}"}`;
+    await writeFile(join(config, 'temper', 'connections.yaml'), `connections:\n  - {${connection}}\n`, { mode: 0o600 });
+    assert.doesNotMatch(await effectOf(), /Deny/);
   });
 
   it('with a workspace, policy explain protects what temper run protects there: its state, manifests and skills', async () => {

@@ -27,7 +27,7 @@ export async function policyExplain(
 ): Promise<number> {
   try {
     const { snapshot: ofPod, objects, loaded } = await loadSnapshot(options, io.cwd);
-    const { workspace, protectedFolders } = await foldersOf(options, loaded, ofPod, io);
+    const { workspace, protectedFolders, repositories } = await foldersOf(options, loaded, ofPod, io);
     const snapshot = { ...ofPod, workspace };
     const external = [
       ...services.map((descriptor) => ({ descriptor, requests: [] })),
@@ -37,7 +37,7 @@ export async function policyExplain(
     const request = toPolicyRequest(options, known);
     const decider = createDecider(snapshot);
     const explained = explainCall(
-      { decider, external, schemas: createSchemaCompiler(), snapshot, protectedFolders },
+      { decider, external, schemas: createSchemaCompiler(), snapshot, protectedFolders, repositories },
       request,
     );
     const level = levelFor(request, snapshot) ?? decider.level;

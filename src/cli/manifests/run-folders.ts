@@ -2,7 +2,9 @@ import { resolve } from 'node:path';
 import type { LoadedManifests } from '../../api/manifests.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { PolicySnapshot } from '../../policy/types.ts';
+import type { HostToolDeps } from '../../standalone/team/host-tools.ts';
 import { stateKeys } from '../../standalone/trust/state-key.ts';
+import type { Repositories } from '../../toolbox/git/remote/port.ts';
 import { DEFAULT_STATE } from '../cluster/options.ts';
 import type { CliIo } from '../io.ts';
 import { userPrograms } from '../run/programs/user-programs.ts';
@@ -18,6 +20,8 @@ export type RunQuestion = Partial<Pick<RunOptions, 'workspace' | 'state' | 'skil
 export interface RunFolders {
   workspace: string;
   protectedFolders: readonly string[];
+  /** Those that connections of the user name; absent without a run. */
+  repositories?: Repositories | undefined;
 }
 
 /**
@@ -40,8 +44,15 @@ export async function foldersOf(
   const programs = await userPrograms(loaded, agents, { workspace: folder, state, skills: options.skills }, io);
   using _folders = programs.skills.folders;
   const keys = stateKeys(configFolder(io)).folder;
-  return { workspace: folder, protectedFolders: [state, keys, ...governingFiles(options, loaded, io.cwd, programs)] };
+  return {
+    workspace: folder,
+    protectedFolders: [state, keys, ...governingFiles(options, loaded, io.cwd, programs)],
+    repositories: programs.repositories?.({ fetchWith: sendsNothing }),
+  };
 }
+
+const sendsNothing: HostToolDeps['fetchWith'] = () => () =>
+  Promise.reject(new TemperError('TEMPER_INTERNAL', 'an explanation sent a request'));
 
 function assertNoRun({ state, skills, providers, modelScript }: RunQuestion): void {
   const options = { '--state': state, '--skills': skills, '--providers': providers, '--model-script': modelScript };

@@ -2,6 +2,7 @@ import type { Json } from '../../lib/json.ts';
 import { validateTarget } from '../../net/targets.ts';
 import { withApprovedConnections } from '../../policy/private-data/approved-connections.ts';
 import type { Decider, Decision, ExplainedDecision, PolicyRequest, PolicySnapshot } from '../../policy/types.ts';
+import type { Repositories } from '../../toolbox/git/remote/port.ts';
 import { writtenPath, writtenTarget } from '../../toolbox/path-resolution.ts';
 import { assertCallable } from '../../tools/checks/admission.ts';
 import { decideOrThrow, hostsOf, policyDenied, toolRequest } from '../../tools/authorize.ts';
@@ -19,6 +20,8 @@ export interface ExplainCallDeps {
   snapshot: Pick<PolicySnapshot, 'agent' | 'workspace'>;
   /** Absolute paths that no tool may open, as in `EnginePorts.protectedPaths`. */
   protectedFolders?: readonly string[] | undefined;
+  /** The repositories of the connections of a run; absent: none, or unknown. */
+  repositories?: Repositories | undefined;
   /** The tools beside the built-in ones, as far as they are known. */
   external?: readonly ExternalTool[];
 }
@@ -60,7 +63,7 @@ export function explainCall(deps: ExplainCallDeps, request: PolicyRequest): Expl
 type ToolQuestion = Extract<PolicyRequest, { kind: 'Tool' }>;
 
 function explainToolCall(deps: ExplainCallDeps, question: ToolQuestion, given: Json): ExplainedDecision {
-  const { decider, schemas, snapshot, protectedFolders = [] } = deps;
+  const { decider, schemas, snapshot, protectedFolders = [], repositories } = deps;
   const { agent } = snapshot;
   const steps = new Steps(decider);
   // The decider of the checks within the tool: an approver who permits the call permits its connections.
@@ -68,6 +71,7 @@ function explainToolCall(deps: ExplainCallDeps, question: ToolQuestion, given: J
   const tools = toolsWithoutPorts({
     ...snapshot,
     protectedFolders,
+    repositories,
     decide: (_caller, request) => steps.decide(request, within),
   });
   const { descriptor, tool, requests } = toolOf(question, tools, deps.external);
