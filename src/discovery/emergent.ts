@@ -1,6 +1,6 @@
 import type { EmergentTool } from '../api/v1alpha1/emergenttool.ts';
 import type { JsonObject } from '../lib/json.ts';
-import { forgedTags } from './entry.ts';
+import { forgedId, forgedTags } from './entry.ts';
 
 /** A capability as discovery describes it. */
 export interface CapabilityDescriptor {
@@ -31,7 +31,7 @@ export function emergentCapability(tool: EmergentTool): CapabilityDescriptor {
   const { name, description, implementation, requires } = artifact;
   const steps = implementation.steps ?? [];
   return {
-    id: `emergent-tool:${name}`,
+    id: forgedId(name),
     kind: 'emergent-tool',
     name,
     displayName: name.replaceAll('_', ' '),

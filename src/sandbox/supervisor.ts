@@ -72,7 +72,7 @@ const MIN_CALLS_BEFORE_REPLACEMENT = 60;
 const MIN_CALLS_LEFT_IN_PAUSE = 130;
 /** When they have fewer than this, it is started at once: about the number of calls during one start. */
 const MIN_CALLS_LEFT = 50;
-/** A time in which no job starts or ends. Starting a process blocks this thread for about 0.1 ms per MiB of its memory. */
+/** A time in which no job starts. Starting a process blocks this thread for about 0.1 ms per MiB of its memory. */
 const PAUSE_MS = 5;
 /** The owner of jobs that belong to no session. */
 const NO_SESSION = '';

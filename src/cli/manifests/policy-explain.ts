@@ -10,7 +10,7 @@ import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { capabilityTools } from './capability-tools.ts';
 import { type PolicyQuestion, toPolicyRequest } from './policy-question.ts';
 import { type AgentQuestion, loadSnapshot } from './policy-snapshot.ts';
-import { foldersOf, type RunQuestion } from './run-folders.ts';
+import { explainedRun, type RunQuestion } from './explained-run.ts';
 
 export interface PolicyExplainOptions extends PolicyQuestion, AgentQuestion, RunQuestion {
   output: 'text' | 'json';
@@ -27,7 +27,7 @@ export async function policyExplain(
 ): Promise<number> {
   try {
     const { snapshot: ofPod, objects, loaded } = await loadSnapshot(options, io.cwd);
-    const { workspace, protectedFolders, repositories } = await foldersOf(options, loaded, ofPod, io);
+    const { workspace, protectedFolders, repositories } = await explainedRun(options, loaded, ofPod, io);
     const snapshot = { ...ofPod, workspace };
     const external = [
       ...services.map((descriptor) => ({ descriptor, requests: [] })),

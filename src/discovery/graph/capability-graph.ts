@@ -1,6 +1,6 @@
 import { MultiDirectedGraph } from 'graphology';
 import type { CapabilityLink, LinkType } from '../../tools/contract.ts';
-import type { DiscoveryEntry } from '../entry.ts';
+import { type DiscoveryEntry, forgedId } from '../entry.ts';
 
 /** How strongly a link counts. Links by category alone made results worse, so only declared ones exist. */
 export const LINK_WEIGHTS: Readonly<Record<LinkType, number>> = {
@@ -89,7 +89,7 @@ function edgesOf({ id, requiredTools, links = [] }: DiscoveryEntry): CapabilityL
   const names = requiredTools.map((tool) => tool.split('@')[0] ?? tool);
   const required = [...new Set(names)].slice(0, MAX_EDGES / 2).flatMap((name) => [
     { type: 'DependsOn' as const, target: `tool:${name}`, weight: 1 },
-    { type: 'DependsOn' as const, target: `emergent-tool:${name}`, weight: 1 },
+    { type: 'DependsOn' as const, target: forgedId(name), weight: 1 },
   ]);
   return [...links, ...required].filter(({ target }) => target !== id).slice(0, MAX_EDGES);
 }

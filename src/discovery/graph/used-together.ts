@@ -1,5 +1,6 @@
 import { MAX_USED_TOGETHER } from '../../api/v1alpha1/trust/tools-used-together.ts';
 import type { Digest } from '../../lib/canonical.ts';
+import { compareText } from '../lexical/compare-text.ts';
 
 /** How one task ended, and the forged tools that it used. */
 interface ToolUses {
@@ -19,9 +20,7 @@ const MIN_TASKS = 3;
 /** A task that used more tools says nothing about two of them. */
 const MAX_TOOLS = 10;
 
-/**
- * The pairs of tools that at least three tasks used together, most frequent pairs first. Only tasks that ended well count. Pure; the order of the tasks does not matter.
- */
+/** The pairs of tools that at least three tasks used together, those with the largest share first. Only tasks that ended well count. Pure; their order does not matter. */
 export function usedTogether(tasks: readonly ToolUses[]): UsedTogether[] {
   const used = new Map<Digest, number>();
   const pairs = new Map<string, { tools: readonly [Digest, Digest]; tasks: number }>();
@@ -44,6 +43,6 @@ export function usedTogether(tasks: readonly ToolUses[]): UsedTogether[] {
       const either = (used.get(one) ?? 0) + (used.get(other) ?? 0) - common;
       return { tools, percent: Math.max(1, Math.round((100 * common) / either)) };
     })
-    .toSorted((a, b) => b.percent - a.percent || (a.tools.join(' ') < b.tools.join(' ') ? -1 : 1))
+    .toSorted((a, b) => b.percent - a.percent || compareText(a.tools.join(' '), b.tools.join(' ')))
     .slice(0, MAX_USED_TOGETHER);
 }

@@ -93,14 +93,8 @@ export class VisibleEntries {
   /** A declared link to the same capability goes before. */
   #linksByUse(id: string, declared: readonly Link[]): Link[] {
     return this.#usedTogether.flatMap(({ ids, weight }) => {
-      const other = ids.find((end) => end !== id);
-      if (
-        other === undefined ||
-        !ids.includes(id) ||
-        this.#withId(id) === undefined ||
-        this.#withId(other) === undefined
-      )
-        return [];
+      const other = ids.includes(id) ? ids.find((end) => end !== id) : undefined;
+      if (other === undefined || ids.some((end) => this.#withId(end) === undefined)) return [];
       if (declared.some((link) => link.other === other)) return [];
       return [{ type: 'ComposedWith', other, key: '', isNeeded: false, weight: weight * LINK_WEIGHTS.ComposedWith }];
     });

@@ -1,11 +1,11 @@
 import type { EmergentToolStatus } from '../../api/v1alpha1/emergenttool.ts';
 import {
   type DeactivatedTool,
-  deactivationOf,
   isDeactivated,
   MAX_DEACTIVATED_TOOLS,
 } from '../../api/v1alpha1/trust/deactivated-tools.ts';
 import type { ToolsUsedTogether } from '../../api/v1alpha1/trust/tools-used-together.ts';
+import { compareText } from '../../discovery/lexical/compare-text.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import { printable } from '../../lib/printable.ts';
 import type { AgentToolEvidence } from '../ports.ts';
@@ -76,12 +76,13 @@ function namedPairs(
   { evidence, tools, pairsBefore }: ObservedAgentTools,
   entries: ReadonlyMap<string, DeactivatedTool>,
 ): ToolsUsedTogether[] | undefined {
-  const names = new Map(
-    tools.flatMap(({ digest, name, inService }) =>
-      inService && deactivationOf([...entries.values()], digest) === undefined ? [[digest, name]] : [],
-    ),
-  );
   if (evidence === undefined) return undefined;
+  const isLost = (digest: Digest): boolean => {
+    const entry = entries.get(digest);
+    return entry !== undefined && isDeactivated(entry);
+  };
+  const has = tools.filter(({ digest, inService }) => inService && !isLost(digest));
+  const names = new Map(has.map(({ digest, name }) => [digest, name]));
   const before = new Map(pairsBefore.map((pair) => [pair.tools.join(' '), pair.percent]));
   const pairs = new Map<string, ToolsUsedTogether>();
   for (const { tools: digests, percent } of evidence.usedTogether) {
@@ -91,7 +92,7 @@ function namedPairs(
     if (pair.length !== 2 || pair[0] === pair[1] || pairs.has(key)) continue;
     pairs.set(key, { tools: pair, percent: steadyPercent(percent, before.get(key)) });
   }
-  return [...pairs].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, pair]) => pair);
+  return [...pairs].toSorted(([one], [other]) => compareText(one, other)).map(([, pair]) => pair);
 }
 
 /** In tens, and as before until ten percent differ: each change is a write. */

@@ -63,12 +63,8 @@ export function toolTasksOf({ tasks, calls }: AgentHistory, counts: Counts): Too
   const called = Map.groupBy(calls, ({ message }) => message);
   return tasks.flatMap((task) => {
     const tools = (called.get(task.message) ?? []).flatMap((delivery) => delivery.tools.map(({ digest }) => digest));
-    return (
-      toToolTask(
-        task,
-        tools.filter((digest) => counts(digest, task.endedAt)),
-      ) ?? []
-    );
+    const counted = tools.filter((digest) => counts(digest, task.endedAt));
+    return toToolTask(task, counted) ?? [];
   });
 }
 

@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'node:test';
 import type { Json } from '../../../src/lib/json.ts';
 import { pinnedDigest } from '../../../src/mcp/client/tools/listed-tool.ts';
 import { bridgedServer, listedTools, publishedFolders } from '../../support/mcp/published-servers.ts';
-import { agentObject, NamespaceAgents, namespaceObject, policyObject } from '../support/fixture.ts';
+import { agentObject, deleteAgents, NamespaceAgents, policyObject } from '../support/fixture.ts';
 import { runInPod } from '../support/in-pod.ts';
 import { type InstalledCluster, RELEASE_NAMESPACE } from '../support/installed-cluster.ts';
 
@@ -53,19 +53,16 @@ export function mcpServers(cluster: () => InstalledCluster): void {
       agents = new NamespaceAgents(cluster(), REMEMBERING);
       const grants = { tools: Object.keys(TOOLS) };
       const tainted = { tools: Object.keys(TOOLS) };
-      await cluster().apply(namespaceObject(REMEMBERING));
-      await cluster().apply(
+      const names = ['keeper', 'guest'];
+      const objects = [
         policyObject(REMEMBERING, { level: { initial: 'standard', ceiling: 'standard' }, autonomy: 'Full', tainted }),
         ...(await capabilities()),
-        ...['keeper', 'guest'].map((name) => agentObject(REMEMBERING, name, { grants })),
-      );
-      for (const name of ['keeper', 'guest']) await agents.waitForReason(name, 'Running', 'Ready', 120_000);
+        ...names.map((name) => agentObject(REMEMBERING, name, { grants })),
+      ];
+      await agents.start(objects, names);
     });
 
-    after(async () => {
-      // The node has place for the agents of the other suites only.
-      await cluster().kubectl('delete', 'agents', '--all', '-n', REMEMBERING, '--wait=false');
-    });
+    after(() => deleteAgents(cluster(), REMEMBERING));
 
     const say = async (agent: string, text: string): Promise<string> => {
       const { stdout } = await agents.temper('send', agent, text, '--session', 'tea', '--follow', '-o', 'text');

@@ -12,6 +12,8 @@ import { buildAgent, buildTrustPolicy } from '../../support/builders.ts';
 
 const API_VERSION = 'temper.dev/v1alpha1';
 const TIMEOUT_MS = 60_000;
+/** For the first agents of a namespace. */
+const START_TIMEOUT_MS = 120_000;
 /** A user that the admission policy of protected namespaces allows to delete pods. */
 const POD_GARBAGE_COLLECTOR = {
   user: 'system:serviceaccount:kube-system:pod-garbage-collector',
@@ -38,6 +40,11 @@ export function agentObject(namespace: string, name: string, spec: object = {}) 
   return buildAgent(namespace, name, { ...defaults, ...spec });
 }
 
+/** The node has place for the agents of the other suites only. */
+export async function deleteAgents(cluster: InstalledCluster, namespace: string): Promise<void> {
+  await cluster.kubectl('delete', 'agents', '--all', '-n', namespace, '--wait=false');
+}
+
 interface AgentState {
   readonly metadata: { readonly uid: string };
   readonly status?: {
@@ -54,6 +61,13 @@ export class NamespaceAgents {
   constructor(cluster: InstalledCluster, namespace: string) {
     this.#cluster = cluster;
     this.namespace = namespace;
+  }
+
+  /** Creates the namespace with the objects, and waits for these agents of them. */
+  async start(objects: readonly object[], names: readonly string[]): Promise<void> {
+    await this.#cluster.apply(namespaceObject(this.namespace));
+    await this.#cluster.apply(...objects);
+    for (const name of names) await this.waitForReason(name, 'Running', 'Ready', START_TIMEOUT_MS);
   }
 
   async get(name: string): Promise<AgentState> {

@@ -1,4 +1,5 @@
 import { after, before, describe } from 'node:test';
+import { deleteAgents } from '../../support/fixture.ts';
 import type { InstalledCluster } from '../../support/installed-cluster.ts';
 import type { Internet } from '../../support/internet/internet.ts';
 import { type EgressWorld, NAMESPACE, openEgressWorld } from './egress-world.ts';
@@ -14,10 +15,7 @@ export function egress(cluster: () => InstalledCluster, internet: () => Internet
       world = await openEgressWorld(cluster(), internet());
     });
 
-    after(async () => {
-      // The node has place for the agents of the other suites only.
-      await cluster().kubectl('delete', 'agents', '--all', '-n', NAMESPACE, '--wait=false');
-    });
+    after(() => deleteAgents(cluster(), NAMESPACE));
 
     const current = () => world;
     reachedHosts(current);

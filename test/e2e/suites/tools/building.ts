@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { agentObject, NamespaceAgents, namespaceObject, policyObject } from '../../support/fixture.ts';
+import { agentObject, deleteAgents, NamespaceAgents, policyObject } from '../../support/fixture.ts';
 import type { InstalledCluster } from '../../support/installed-cluster.ts';
 import { REPOSITORY_TOKEN } from '../../support/internet/addresses.ts';
 import {
@@ -30,8 +30,7 @@ export function building(cluster: () => InstalledCluster, internet: () => Intern
 
     before(async () => {
       agents = new NamespaceAgents(cluster(), NAMESPACE);
-      await cluster().apply(namespaceObject(NAMESPACE));
-      await cluster().apply(
+      const objects = [
         policyObject(NAMESPACE, {
           level: { initial: 'standard', ceiling: 'standard' },
           autonomy: 'Full',
@@ -48,14 +47,11 @@ export function building(cluster: () => InstalledCluster, internet: () => Intern
             shell: ['wc -l *'],
           },
         }),
-      );
-      await agents.waitForReason(BUILDER, 'Running', 'Ready', 120_000);
+      ];
+      await agents.start(objects, [BUILDER]);
     });
 
-    after(async () => {
-      // The node has place for the agents of the other suites only.
-      await cluster().kubectl('delete', 'agents', '--all', '-n', NAMESPACE, '--wait=false');
-    });
+    after(() => deleteAgents(cluster(), NAMESPACE));
 
     it('it clones through the proxy, runs a program, commits, fetches, computes and reads a page', async () => {
       const head = await internet().repository.git('rev-parse', 'main');
@@ -87,7 +83,8 @@ export function building(cluster: () => InstalledCluster, internet: () => Intern
       assert.ok(!`${JSON.stringify(steps)}${JSON.stringify(pod)}${logs}`.includes(REPOSITORY_TOKEN));
     });
 
-    it('a push and a pull request that need an approval wait for a user, and are made once', async () => {
+    it('a push and a pull request that need an approval wait for a user, and are made once', async (context) => {
+      context.after(() => agents.patchPolicySpec({ rules: null }));
       await agents.patchPolicySpec({ rules: { requireApproval: ['vcs:push'] } });
       const approver = await createClusterUser(cluster(), 'grace', {
         namespace: NAMESPACE,
@@ -116,7 +113,6 @@ export function building(cluster: () => InstalledCluster, internet: () => Intern
         reply,
       );
       assert.equal(await internet().privateRepository.git('show', `${PROPOSED_BRANCH}:proposed.txt`), 'proposed');
-      await agents.patchPolicySpec({ rules: null });
     });
 
     it('no form of a URL makes it reach anything else', async (context) => {

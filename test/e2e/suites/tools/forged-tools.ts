@@ -1,4 +1,5 @@
 import { after, before, describe } from 'node:test';
+import { deleteAgents } from '../../support/fixture.ts';
 import { type ForgedTools, FORGING_NAMESPACE, openForgedTools } from '../../support/forged-tools-world.ts';
 import type { InstalledCluster } from '../../support/installed-cluster.ts';
 import { guardedCalls } from './guarded-calls.ts';
@@ -17,10 +18,7 @@ export function forgedTools(cluster: () => InstalledCluster): void {
       await forgeAndUse(world);
     });
 
-    after(async () => {
-      // The node has place for the agents of the other suites only.
-      await cluster().kubectl('delete', 'agents', '--all', '-n', FORGING_NAMESPACE, '--wait=false');
-    });
+    after(() => deleteAgents(cluster(), FORGING_NAMESPACE));
 
     const current = () => world;
     guardedCalls(current);

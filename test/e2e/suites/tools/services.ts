@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { agentObject, NamespaceAgents, namespaceObject, policyObject } from '../../support/fixture.ts';
+import { agentObject, deleteAgents, NamespaceAgents, policyObject } from '../../support/fixture.ts';
 import type { InstalledCluster } from '../../support/installed-cluster.ts';
 import { API_HOST, ARCHIVE_HOST, SEARCH_HOST, SERVICE_TOKEN } from '../../support/internet/addresses.ts';
 import {
@@ -43,8 +43,7 @@ export function services(cluster: () => InstalledCluster, internet: () => Intern
 
     before(async () => {
       agents = new NamespaceAgents(cluster(), NAMESPACE);
-      await cluster().apply(namespaceObject(NAMESPACE));
-      await cluster().apply(
+      const objects = [
         policyObject(NAMESPACE, {
           level: { initial: 'standard', ceiling: 'standard' },
           autonomy: 'Full',
@@ -62,14 +61,11 @@ export function services(cluster: () => InstalledCluster, internet: () => Intern
           { message: text, context: text, task: text },
         ),
         agentObject(NAMESPACE, CORRESPONDENT, { grants: { tools: TOOLS, network: ['*.example.com'] } }),
-      );
-      await agents.waitForReason(CORRESPONDENT, 'Running', 'Ready', 120_000);
+      ];
+      await agents.start(objects, [CORRESPONDENT]);
     });
 
-    after(async () => {
-      // The node has place for the agents of the other suites only.
-      await cluster().kubectl('delete', 'agents', '--all', '-n', NAMESPACE, '--wait=false');
-    });
+    after(() => deleteAgents(cluster(), NAMESPACE));
 
     it('it gets the answers of each, its pod has no credential, and a host without a permission gets no request', async () => {
       const before = (await internet().lines()).length;

@@ -16,9 +16,11 @@ import { configFolder } from '../state/config-folder.ts';
 /** The options of `temper run` that name folders and files. */
 export type RunQuestion = Partial<Pick<RunOptions, 'workspace' | 'state' | 'skills' | 'providers' | 'modelScript'>>;
 
-/** Where an agent works, and what none of its tools opens; absolute paths. */
-export interface RunFolders {
+/** What an explanation needs of a run, or of a pod. The paths are absolute. */
+export interface ExplainedRun {
+  /** Where the agent works. */
   workspace: string;
+  /** What none of its tools opens. */
   protectedFolders: readonly string[];
   /** Those that connections of the user name; absent without a run. */
   repositories?: Repositories | undefined;
@@ -28,12 +30,12 @@ export interface RunFolders {
  * With a workspace those of `temper run` with the same options, otherwise those of a pod. Throws TEMPER_USAGE for a folder that the run
  * would refuse.
  */
-export async function foldersOf(
+export async function explainedRun(
   options: RunQuestion,
   loaded: LoadedManifests,
   { agent, workspace }: Pick<PolicySnapshot, 'agent' | 'workspace'>,
   io: CliIo,
-): Promise<RunFolders> {
+): Promise<ExplainedRun> {
   if (options.workspace === undefined) {
     assertNoRun(options);
     return { workspace, protectedFolders: [] };
