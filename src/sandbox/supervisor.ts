@@ -51,8 +51,8 @@ export interface SupervisorOptions {
   maxRunners?: number;
   /** Maximum number of sessions that have a process at the same time. */
   maxSessions?: number;
-  /** Milliseconds without a job after which all runners end, until the next job. */
-  idleTimeoutMs?: number;
+  /** Milliseconds in which no job starts, after which spare runners start. Starting one blocks this thread for about 0.1 ms per MiB of its memory. */
+  pauseMs?: number;
   /** The Node binary of the runners; by default the binary of this process. */
   nodePath?: string;
 }
@@ -72,8 +72,7 @@ const MIN_CALLS_BEFORE_REPLACEMENT = 60;
 const MIN_CALLS_LEFT_IN_PAUSE = 130;
 /** When they have fewer than this, it is started at once: about the number of calls during one start. */
 const MIN_CALLS_LEFT = 50;
-/** A time in which no job starts. Starting a process blocks this thread for about 0.1 ms per MiB of its memory. */
-const PAUSE_MS = 5;
+const DEFAULT_PAUSE_MS = 5;
 /** The owner of jobs that belong to no session. */
 const NO_SESSION = '';
 /** Consecutive failed starts after which the waiting jobs are refused. */
@@ -127,7 +126,7 @@ class RunnerPool implements Supervisor {
   readonly #clock: Clock;
   readonly #warm: number;
   readonly #maxRunners: number;
-  readonly #idleTimeoutMs: number;
+  readonly #pauseMs: number;
   readonly #plan: RunnerCommand;
   readonly #resident: MemoryReader = createMemoryReader(process.platform);
   readonly #runners = new Set<PooledRunner>();
@@ -152,7 +151,7 @@ class RunnerPool implements Supervisor {
     this.#clock = options.clock;
     this.#warm = options.warm ?? 1;
     this.#maxRunners = Math.max(1, options.maxRunners ?? 2);
-    this.#idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS;
+    this.#pauseMs = options.pauseMs ?? DEFAULT_PAUSE_MS;
     this.#lastActivity = options.clock.monotonic();
     this.#plan = plan;
     this.#program = program;
@@ -279,11 +278,11 @@ class RunnerPool implements Supervisor {
     while (!this.#closed) {
       const isIdle = this.#queue.size === 0 && [...this.#runners].every(({ state }) => state === 'idle');
       const idleMs = this.#clock.monotonic() - this.#lastActivity;
-      if (isIdle && idleMs >= this.#idleTimeoutMs) {
+      if (isIdle && idleMs >= IDLE_TIMEOUT_MS) {
         this.#sleep();
         return;
       }
-      const waitMs = isIdle ? this.#idleTimeoutMs - idleMs : this.#idleTimeoutMs;
+      const waitMs = isIdle ? IDLE_TIMEOUT_MS - idleMs : IDLE_TIMEOUT_MS;
       await this.#clock.sleep(waitMs, this.#closing.signal).catch(() => undefined);
     }
   }
@@ -307,7 +306,7 @@ class RunnerPool implements Supervisor {
     this.#replaceForNextOwner();
     if (this.#callsLeft() < MIN_CALLS_LEFT) this.#startSpares();
     clearTimeout(this.#pause);
-    this.#pause = setTimeout(() => this.#startSpares(), PAUSE_MS);
+    this.#pause = setTimeout(() => this.#startSpares(), this.#pauseMs);
   }
 
   /** Starts the missing runners, and one extra before all runners reach their call limit at the same time. */
