@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, it } from 'node:test';
+import { type NamedTest, testExists } from '../support/named-test.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const PAGE = readFileSync(join(ROOT, 'docs/development/review.md'), 'utf8');
@@ -9,22 +10,10 @@ const STATES = ['mended', 'partly', 'stands', 'later'];
 /** A file and the tests in it: `path`: "name"; "name". */
 const REFERENCE = /`((?:src|test)\/[\w./-]+\.test\.ts)`: ("(?:[^"\\]|\\.)*"(?:; "(?:[^"\\]|\\.)*")*)/g;
 
-interface Reference {
-  file: string;
-  name: string;
-}
-
-function references(): Reference[] {
+function references(): NamedTest[] {
   return [...PAGE.matchAll(REFERENCE)].flatMap(([, file = '', names = '']) =>
     [...names.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, name = '']) => ({ file, name: name.replaceAll('\\"', '"') })),
   );
-}
-
-/** Whether the file has a test of this name, as the name stands in the source. */
-function hasTest({ file, name }: Reference): boolean {
-  const text = readFileSync(join(ROOT, file), 'utf8').replaceAll(/\bit\(\s+/g, 'it(');
-  const literals = [`'${name.replaceAll("'", "\\'")}'`, `\`${name}\``, `"${name}"`];
-  return literals.some((literal) => text.includes(`it(${literal}`));
 }
 
 /** The cells of the tables whose column is `state`. */
@@ -44,7 +33,7 @@ describe('the page of the review', () => {
     const all = references();
     assert.ok(all.length > 100, `the search found only ${all.length} references`);
     assert.deepEqual(
-      all.filter((reference) => !hasTest(reference)).map(({ file, name }) => `${file}: ${name}`),
+      all.filter((reference) => !testExists(reference)).map(({ file, name }) => `${file}: ${name}`),
       [],
     );
   });

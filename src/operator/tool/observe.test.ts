@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { Store } from '../../kube/informer/store.ts';
 import { FakeClock } from '../../lib/fake-clock.testing.ts';
 import { addIndexes } from '../agent/observe.ts';
+import { anAgent } from '../agent/observed.testing.ts';
 import { ValidationCache } from '../agent/validation-cache.ts';
 import { Cache } from '../kube/cache.ts';
 import type { StoredApproval, StoredRequest } from '../approval/stored-decision.ts';
@@ -14,7 +15,7 @@ import { addToolIndexes } from './tool-index.ts';
 
 const NO_FACTS = { operator: 'temper-operator', sourceLost: false, wasReported: false };
 
-function observerOf(tools: readonly StoredTool[]): ToolObserver {
+function observerOf(tools: readonly StoredTool[], owners: readonly StoredAgent[] = []): ToolObserver {
   const stored = new Store<StoredTool>();
   for (const tool of tools) stored.set(tool);
   const caches = {
@@ -23,7 +24,9 @@ function observerOf(tools: readonly StoredTool[]): ToolObserver {
     requests: new Cache([new Store<StoredRequest>()]),
   };
   addToolIndexes(caches);
-  const agents = new Cache([new Store<StoredAgent>()]);
+  const storedAgents = new Store<StoredAgent>();
+  for (const owner of owners) storedAgents.set(owner);
+  const agents = new Cache([storedAgents]);
   addIndexes(agents, new Cache([new Store<Pod>()]));
   return new ToolObserver({
     ...caches,
@@ -57,5 +60,20 @@ describe('what a tool is observed with', () => {
     ];
     const { foundations } = observerOf([shared, ...others]).activity(shared, NO_FACTS);
     assert.deepEqual(foundations.map(({ metadata }) => metadata.name).sort(), ['old-reported', 'young-observed']);
+  });
+
+  it('agents of another namespace that hold the same tool do not count for tier Shared', () => {
+    const owners = ['team-a', 'team-b'].map((namespace) => {
+      const agent = anAgent();
+      return { ...agent, metadata: { ...agent.metadata, namespace, uid: `agent-${namespace}` } };
+    });
+    const [own, foreign] = owners.map(({ apiVersion, metadata: { namespace, name, uid } }) => {
+      const ownerReferences = [{ apiVersion, kind: 'Agent', name, uid }];
+      const metadata = { name: 'held', namespace, uid: `tool-${namespace}`, ownerReferences };
+      return aTool({ tier: 'Agent', agent: name }, { metadata, status: { active: true } });
+    });
+    assert.ok(own !== undefined && foreign !== undefined);
+    const observed = observerOf([own, foreign], owners).sharing(own);
+    assert.deepEqual(observed?.holders, owners.slice(0, 1));
   });
 });

@@ -2,6 +2,7 @@ import type { ToolArtifact } from '../../../src/api/v1alpha1/emergenttool.ts';
 import { TYPES } from '../../../src/operator/kube/types.ts';
 import { anArtifact } from '../../../src/tempering/tempering.testing.ts';
 import type { ApiResponse, ApiUser } from '../../cluster/api-client.ts';
+import type { NamedTest } from '../named-test.ts';
 import { NEVER_ABORTED } from '../stubs.ts';
 import {
   ALICE,
@@ -24,8 +25,8 @@ export interface Bypass {
   readonly refused?: (fixture: ApprovalsFixture) => Promise<ApiResponse>;
   /** Accepted, and without effect: the object and the reason why it is not in service. */
   readonly inert?: (fixture: ApprovalsFixture) => Promise<{ name: string; reason: string }>;
-  /** The file that covers it, where it is not about objects. */
-  readonly elsewhere?: string;
+  /** The test that covers it, where it is not about objects, or needs more than one operator. */
+  readonly elsewhere?: NamedTest;
 }
 
 const NONCE = 'bypassbypassbypass01';
@@ -135,7 +136,13 @@ export const BYPASSES: readonly Bypass[] = [
     title: 'an old approval is replayed for a new request',
     inert: shared(anArtifact('replayed'), 'ApprovalMissing', undefined, OLD_NONCE),
   },
-  { title: 'an approval lives longer than its admission policy', elsewhere: 'src/operator/tool/admission-age.test.ts' },
+  {
+    title: 'an approval lives longer than its admission policy',
+    elsewhere: {
+      file: 'src/operator/tool/admission-age.test.ts',
+      name: 'Approvals count from ten seconds after the newest policy or binding on',
+    },
+  },
   {
     title: 'an approval of another namespace',
     async inert(fixture) {
@@ -172,17 +179,50 @@ export const BYPASSES: readonly Bypass[] = [
     title: 'another field manager takes the decision over',
     refused: patchApproval({ spec: { decision: 'Approve' } }, APPLY),
   },
-  { title: 'an impersonated user', elsewhere: 'test/integration/admission/approvals.test.ts' },
-  { title: 'a message on the bus that says approved', elsewhere: 'src/nats/server/permissions.ts' },
-  { title: 'an admission policy that is deleted or changed', elsewhere: 'src/operator/tool/admission-age.test.ts' },
-  { title: 'an older operator beside the new one', elsewhere: 'src/kube/leader-election/leader-election.ts' },
+  {
+    title: 'an impersonated user',
+    elsewhere: {
+      file: 'test/integration/admission/approvals.test.ts',
+      name: 'an Approval in the name of another user is denied',
+    },
+  },
+  {
+    title: 'a message on the bus that says approved',
+    elsewhere: {
+      file: 'test/integration/nats/configuration.test.ts',
+      name: 'the server denies the gateway the subjects of the operator',
+    },
+  },
+  {
+    title: 'an admission policy that is deleted or changed',
+    elsewhere: {
+      file: 'src/operator/tool/admission-age.test.ts',
+      name: 'no Approval counts while a policy or binding is missing, changed or not expected',
+    },
+  },
+  {
+    title: 'an older operator beside the new one',
+    elsewhere: {
+      file: 'src/kube/leader-election/leader-election.test.ts',
+      name: 'there are never two leaders while candidates cannot reach the server',
+    },
+  },
   { title: 'a ServiceAccount with wildcard rights', refused: approveAs(account('argocd', 'controller')) },
   { title: 'an impersonated ServiceAccount that does not exist', refused: approveAs(account(NAMESPACE, 'not-there')) },
-  { title: 'an approver of one digest approves another', elsewhere: 'test/integration/admission/approvals.test.ts' },
+  {
+    title: 'an approver of one digest approves another',
+    elsewhere: {
+      file: 'test/integration/admission/approvals.test.ts',
+      name: 'the policy authorizes the digest or agent of the subject, not a name that the caller chooses',
+    },
+  },
   { title: 'a field is set to null and added again', refused: patchApproval({ spec: { approvedBy: null } }) },
   {
     title: 'an approval from the second in which a policy is created',
-    elsewhere: 'src/operator/tool/admission-age.test.ts',
+    elsewhere: {
+      file: 'src/operator/tool/admission-age.test.ts',
+      name: 'Approvals count from ten seconds after the newest policy or binding on',
+    },
   },
   {
     title: 'an object whose name has a shorter hash',
@@ -227,8 +267,20 @@ export const BYPASSES: readonly Bypass[] = [
       return shared(artifact, 'Revoked')(fixture);
     },
   },
-  { title: 'the approval of a call with other arguments', elsewhere: 'src/approvals/verdict.test.ts' },
-  { title: 'a prompt that is edited after a rise of trust', elsewhere: 'src/policy/trust/trust.test.ts' },
+  {
+    title: 'the approval of a call with other arguments',
+    elsewhere: {
+      file: 'src/approvals/verdict.test.ts',
+      name: 'a decision about a call counts for this call with these arguments only',
+    },
+  },
+  {
+    title: 'a prompt that is edited after a rise of trust',
+    elsewhere: {
+      file: 'src/policy/trust/trust.test.ts',
+      name: 'an edit of either spec withdraws the approval, and the operator reports it',
+    },
+  },
   {
     title: 'a policy that the author of the agent chooses',
     async inert(fixture) {
@@ -251,8 +303,24 @@ export const BYPASSES: readonly Bypass[] = [
       return { name: copy.metadata.name, reason: 'ApprovalMissing' };
     },
   },
-  { title: 'verdicts of an imported package', elsewhere: 'src/tempering/packages/packages.ts' },
-  { title: 'a gateway that collects the tokens of approvers', elsewhere: 'docs/reference/gateway.md' },
+  {
+    title: 'verdicts of an imported package',
+    elsewhere: {
+      file: 'src/tempering/packages/packages.test.ts',
+      name: 'the import drops verdicts and statistics',
+    },
+  },
+  {
+    title: 'a gateway approves with the tokens that users send it',
+    refused: approveAs(account(NAMESPACE, 'temper-users')),
+  },
+  {
+    title: 'agents of another namespace that hold the tool',
+    elsewhere: {
+      file: 'src/operator/tool/observe.test.ts',
+      name: 'agents of another namespace that hold the same tool do not count for tier Shared',
+    },
+  },
   {
     title: 'an owner of a Shared tool whose UID came from Git',
     inert: async (fixture) => {
