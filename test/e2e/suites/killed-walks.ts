@@ -66,10 +66,11 @@ async function inNamespace(
   await cluster.kubectl('delete', 'namespace', namespace, '--wait=false');
 }
 
-/** Verifier, operator, gateway and NATS, one after the other, as the promotion goes on. */
+/** The gateway while it counts the uses, then verifier, gateway, operator and NATS, one after the other, as the promotion goes on. */
 async function walkPromotion(cluster: InstalledCluster, namespace: string): Promise<void> {
   await applyQuickstart(cluster, namespace);
   const session = await useTool(cluster, namespace);
+  await killRunning(cluster, PROCESSES.gateway);
   const toolsOf = async (tier: string) =>
     (await listed<EmergentTool>(cluster, 'emergenttools', namespace)).filter(
       ({ spec, status }) => spec.artifact.name === TOOL && spec.tier === tier && status?.active === true,
@@ -77,6 +78,7 @@ async function walkPromotion(cluster: InstalledCluster, namespace: string): Prom
   const first = await verifierAtWork(cluster, undefined);
   await cluster.kubectl('delete', 'pod', first, '-n', RELEASE_NAMESPACE, '--force', '--grace-period=0');
   await verifierAtWork(cluster, first);
+  await killRunning(cluster, PROCESSES.gateway);
   await killRunning(cluster, PROCESSES.operator);
   await stateOf(cluster, { namespace, session }, ['PanelReview', 'Promoted']);
   await killRunning(cluster, PROCESSES.gateway);
@@ -90,6 +92,7 @@ async function walkPromotion(cluster: InstalledCluster, namespace: string): Prom
   const { code, stderr } = await cluster.temper(...approve);
   assert.equal(code, 0, stderr);
   await killRunning(cluster, PROCESSES.operator);
+  await killRunning(cluster, PROCESSES['nats-server']);
   await poll('the tool at tier Shared', async () => (await toolsOf('Shared')).length === 1, { timeoutMs: TIMEOUT_MS });
   const requests = await requestsFor(cluster, namespace);
   assert.deepEqual(

@@ -11,6 +11,7 @@ import { startGatewayProcess } from '../../support/gateway/gateway-process.ts';
 import { poll, pollValue } from '../../support/poll.ts';
 import { panelKills } from './suites/panel-kills.ts';
 import { parkedCallTests } from './suites/parked-calls.ts';
+import { reportKills } from './suites/report-kills.ts';
 
 const TEMPER = fileURLToPath(new URL('../../../bin/temper', import.meta.url));
 
@@ -37,6 +38,7 @@ describe('temper serve gateway', () => {
 
   parkedCallTests(() => fixture);
   panelKills(() => fixture);
+  reportKills(() => fixture);
 
   const INVALID_CONFIGS: Record<string, [field: object, pattern: RegExp]> = {
     'no delivery token key': [{ deliveryTokenKeys: [] }, /\/deliveryTokenKeys/],
