@@ -28,8 +28,10 @@ RATE ?= 50
 
 # Where the Python packages of AgentDojo are.
 AGENTDOJO := $(HOME)/.cache/temper/agentdojo
+# Where those of the sentence embedder are.
+EMBEDDER := $(HOME)/.cache/temper/embedder
 
-.PHONY: agentdojo help setup demo test test-code test-unit test-system test-integration test-e2e chaos soak cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck structure unused verify bench bench-cluster soak-faults clean launcher toolchain-image
+.PHONY: agentdojo help setup demo test test-code test-unit test-system test-integration test-e2e chaos soak cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck structure unused verify bench bench-embedder bench-cluster soak-faults clean launcher toolchain-image
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -128,6 +130,14 @@ $(AGENTDOJO)/.installed: bench/agentdojo/requirements.txt
 
 agentdojo: setup $(AGENTDOJO)/.installed ## Run the pairs of AgentDojo with a model that obeys every injection (needs Python 3.11; EVERY=10 for a tenth of them)
 	@$(NODE) bench/agentdojo/main.ts --python $(AGENTDOJO)/bin/python --every $(or $(EVERY),1)
+
+$(EMBEDDER)/.installed: bench/discovery/embedder/requirements.txt
+	python3 -m venv $(EMBEDDER)
+	$(EMBEDDER)/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement $<
+	@touch $@
+
+bench-embedder: setup $(EMBEDDER)/.installed ## Measure discovery with the vectors of a sentence embedder (needs Python 3.11; about ten minutes)
+	@EMBEDDER_PYTHON=$(EMBEDDER)/bin/python $(NODE) bench/main.ts discovery-meaning
 
 bench-cluster: setup ## Measure the cost of the operator on a real control plane with fake nodes (Linux; AGENTS=1000 SECONDS=600 FIGURES=…)
 	@$(NODE) --disable-warning=ExperimentalWarning bench/cluster/main.ts --agents $(AGENTS) --seconds $(SECONDS) \

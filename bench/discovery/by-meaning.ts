@@ -8,16 +8,25 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { openModels } from '../../src/models/named-models.ts';
 import { quantile } from '../baseline/baseline.ts';
 import type { BenchRow } from '../row.ts';
-import { firstFive, percent, readPublicTools } from './public-tools.ts';
+import { EmbedderProcess } from './embedder/embedder-process.ts';
+import { firstFive, percent, type PublicTools, readPublicTools } from './public-tools.ts';
 
 /**
- * What the first five results contain with the vectors of a real embedder and without, for Seal-Tools. `EMBEDDINGS_URL` names a server of
- * `/v1/embeddings`, with `/v1`; it embeds about 10,000 texts. Without it there is no row.
+ * What the first five results contain with the vectors of a real embedder and without, for Seal-Tools: about 10,000 texts. `EMBEDDINGS_URL`
+ * names a server of `/v1/embeddings`, with `/v1`; `EMBEDDER_PYTHON`, the interpreter of `make bench-embedder`, starts one. Without either,
+ * and without the public data, there is no row.
  */
 export async function benchDiscoveryByMeaning(): Promise<BenchRow[]> {
-  const url = process.env['EMBEDDINGS_URL'];
+  const { EMBEDDINGS_URL: url, EMBEDDER_PYTHON: python } = process.env;
   const data = await readPublicTools();
-  if (url === undefined || data === undefined) return [];
+  if (data === undefined) return [];
+  if (url !== undefined) return compareSearches(url, data);
+  if (python === undefined) return [];
+  await using embedder = await EmbedderProcess.start(python);
+  return await compareSearches(embedder.url, data);
+}
+
+async function compareSearches(url: string, data: PublicTools): Promise<BenchRow[]> {
   const index = LexicalIndex.of(data.entries);
   const scope = { indexes: [index], permits: () => true };
   const words = firstFive(data.queries.map((one) => ({ ...one, found: search(one, scope) })));

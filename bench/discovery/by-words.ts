@@ -82,7 +82,8 @@ async function benchFoundTools(): Promise<BenchRow[]> {
   const data = await readPublicTools();
   if (data === undefined) return [];
   const started = performance.now();
-  const index = LexicalIndex.of(data.entries);
+  const index = new LexicalIndex();
+  for (const entry of data.entries) index.set(entry.id, entry);
   const built = performance.now() - started;
   const answers = data.queries.map(({ query, gold }) => {
     const from = performance.now();
@@ -90,6 +91,11 @@ async function benchFoundTools(): Promise<BenchRow[]> {
     return { milliseconds: performance.now() - from, gold, found };
   });
   const { one, all } = firstFive(answers);
+  const changed = median(CHANGES, (call) => {
+    const entry = data.entries[(call * 7) % data.entries.length];
+    if (entry !== undefined) index.set(entry.id, { ...entry, description: `${entry.description} ${call}` });
+  });
+  if (index.size !== data.entries.length) throw new Error('bench: a change added an entry');
   const times = answers.map(({ milliseconds }) => milliseconds);
   return [
     {
@@ -100,8 +106,9 @@ async function benchFoundTools(): Promise<BenchRow[]> {
         index: `${built.toFixed(0)} ms`,
         'search p50': `${quantile(times, 0.5).toFixed(2)} ms`,
         'search p95': `${quantile(times, 0.95).toFixed(2)} ms`,
+        'one entry changed': `${changed.toFixed(2)} ms`,
       },
-      limit: 'one needed tool ≥ 99.5 %; all of several ≥ 77 % (goals: index ≤ 300 ms, p95 ≤ 5 ms)',
+      limit: 'one needed tool ≥ 99.5 %; all of several ≥ 77 % (goals: index ≤ 300 ms, p95 ≤ 5 ms, a change ≤ 1 ms)',
       met: one >= 0.995 && all >= 0.77,
     },
   ];

@@ -17,7 +17,7 @@ export interface LabelledQuery {
   gold: string[];
 }
 
-interface PublicTools {
+export interface PublicTools {
   entries: DiscoveryEntry[];
   queries: LabelledQuery[];
 }
