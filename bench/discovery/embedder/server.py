@@ -5,6 +5,7 @@ A text takes 10 to 30 ms on one processor. The process ends when its standard in
 """
 import io
 import json
+import os
 import struct
 import sys
 import threading
@@ -136,6 +137,7 @@ def main():
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(f"http://127.0.0.1:{server.server_address[1]}/v1", flush=True)
     sys.stdin.read()
+    os._exit(0)  # without waiting for a request in work
 
 
 if __name__ == "__main__":
