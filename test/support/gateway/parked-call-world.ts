@@ -9,6 +9,7 @@ import { createTransport } from '../../../src/kube/client/transport.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { CallRequests } from '../../../src/operator/calls/call-requests.ts';
 import type { StoredAgent } from '../../../src/operator/kube/types.ts';
+import { natsOperatorAudit } from '../../../src/operator/nats/audit-writer.ts';
 import { natsPendingCalls } from '../../../src/operator/nats/sources/pending-call-source.ts';
 import { createLogger } from '../../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
@@ -46,6 +47,7 @@ export async function openParkedCalls(fixture: GatewayFixture, name: string) {
   const access = await loadClusterAccess({ kind: 'file', path: fixture.plane.kubeconfig }, systemClock);
   const transport = opening.use(createTransport({ access, clock: systemClock, metrics: NO_METRICS }));
   const client = createKubeClient(transport);
+  const audit = natsOperatorAudit({ current: () => bus });
   const signal = new AbortController().signal;
   const agent = { apiVersion: 'temper.dev/v1alpha1', kind: 'Agent', metadata: { namespace: 'team-a', name, uid } };
   const replica = (): GatewayProcess => {
@@ -104,10 +106,10 @@ export async function openParkedCalls(fixture: GatewayFixture, name: string) {
       return world.post('/v1/approvals/use', { deliveryToken, request }, key);
     },
     async operatorRound(): Promise<void> {
-      const events = { record: () => undefined, [Symbol.asyncDispose]: async () => undefined };
+      const events = { record: () => undefined };
       const source = natsPendingCalls({ current: () => bus });
       const own = (agentUid: string) => (agentUid === uid ? (agent as unknown as StoredAgent) : undefined);
-      const deps = { source, agent: own, client, events, clock: systemClock, log };
+      const deps = { source, agent: own, client, events, audit, clock: systemClock, log };
       await new CallRequests(deps).round(signal);
     },
     async request(request: string): Promise<ApprovalRequest> {
