@@ -109,7 +109,7 @@ export function policyActor(policy: string): string {
   return `policy/${policy}`;
 }
 
-/** Whether a policy denied the request after its timeout. Other requests expire because nothing waits for them, which nobody decides. */
+/** Whether a policy denied the request after its timeout. Other requests expire because nothing waits for them. */
 export function isTimedOut(request: Json | undefined): boolean {
   return statusOf(request) === 'Expired' && textAt(request, ['status', 'decidedBy']) !== '';
 }

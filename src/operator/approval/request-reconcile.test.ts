@@ -56,7 +56,7 @@ function aRequest(
   };
 }
 
-/** An operator with one request, for tier Shared unless told otherwise, and a tool of tier Agent in service. */
+/** An operator with one request, for tier Shared unless `change` is about something else, and a tool of tier Agent in service. */
 function aFixture(change: Partial<ApprovalRequest['spec']> = {}) {
   const stores = {
     tools: new Store<ReturnType<typeof aTool>>(),

@@ -5,7 +5,7 @@ import { createManifestLoader } from '../../api/manifests.ts';
 import type { AuditRecord } from '../../audit/port.ts';
 import { ApiError } from '../../kube/client/kube-client.ts';
 import { FakeClock } from '../../lib/fake-clock.testing.ts';
-import type { Json } from '../../lib/json.ts';
+import { type Json, textAt } from '../../lib/json.ts';
 import type { PendingCall } from '../../nats/pending-calls.ts';
 import { createLogger } from '../../telemetry/log.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
@@ -96,7 +96,7 @@ class World {
   }
 
   get decisions(): string[] {
-    return [...this.audited.values()].map(({ actor, facts }) => `${actor} ${String(facts['decision'])}`);
+    return [...this.audited.values()].map(({ actor, facts }) => `${actor} ${textAt(facts, ['decision'])}`);
   }
 
   get status(): object | undefined {

@@ -7,6 +7,7 @@ import type { SessionStreamLine, UserMessageReceipt } from '../../../src/gateway
 import { loadClusterAccess } from '../../../src/kube/client/cluster-access.ts';
 import { createKubeClient } from '../../../src/kube/client/http-kube-client.ts';
 import { createTransport } from '../../../src/kube/client/transport.ts';
+import { textAt } from '../../../src/lib/json.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { CallRequests } from '../../../src/operator/calls/call-requests.ts';
@@ -144,7 +145,7 @@ export async function openParkedCalls(
       const records = await createNatsAudit(bus).all('team-a', 10_000);
       return records
         .filter(({ subject, evidence }) => subject === request && evidence === 'observed')
-        .map(({ action, actor, facts: { decision, by } }) => `${action} ${actor} ${String(decision ?? by)}`);
+        .map(({ action, actor, facts }) => `${action} ${actor} ${textAt(facts, ['decision'], textAt(facts, ['by']))}`);
     },
     async lines(session: string): Promise<SessionStreamLine[]> {
       const path = `${MESSAGES}/${name}/sessions/${session}/events`;
