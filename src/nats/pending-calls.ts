@@ -44,7 +44,10 @@ export interface PendingCall {
 
 export interface CallDecision {
   decision: 'Approve' | 'Deny' | 'Expired';
+  /** The approver; the policy after a timeout; the system when the message of the call has ended. */
   by: string;
+  /** The policy decided, because no approver did in time. */
+  timedOut?: true;
   /** Text of a user: print it sanitized. */
   reason: string;
 }

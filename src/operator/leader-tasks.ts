@@ -31,6 +31,7 @@ export interface LeaderTaskDeps
     | 'agentActivity'
     | 'agents'
     | 'agentStats'
+    | 'audit'
     | 'client'
     | 'clock'
     | 'config'

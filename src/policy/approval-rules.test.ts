@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { approvalRules, decidedByTimeout, requestTimes } from './approval-rules.ts';
+import { approvalRules, decidedByTimeout, dueSteps, msUntilNext, requestTimes } from './approval-rules.ts';
 
 const created = new Date('2031-01-01T00:00:00.000Z');
 const after = (milliseconds: number): Date => new Date(created.getTime() + milliseconds);
@@ -69,5 +69,20 @@ describe('the rules for approvals', () => {
       { at: '2031-01-01T00:30:00.000Z', to: ['a'] },
       { at: '2031-01-01T01:00:00.000Z', to: ['b'] },
     ]);
+  });
+
+  it('steps are due from their times on, and the next moment is that of a step or of a denial', () => {
+    const escalation = [
+      { at: after(1_000).toISOString(), to: ['a'] },
+      { at: after(3_000).toISOString(), to: ['b'] },
+    ];
+    const denied = { escalation, expiresAt: after(2_000).toISOString(), onTimeout: 'Deny' };
+    const due = (milliseconds: number) => dueSteps({ escalation }, after(milliseconds)).map(({ to }) => to[0]);
+    assert.deepEqual([due(999), due(1_000), due(9_000)], [[], ['a'], ['a', 'b']]);
+    assert.deepEqual(
+      [0, 1_000, 2_000, 3_000].map((now) => msUntilNext(denied, after(now))),
+      [1_000, 1_000, 1_000, undefined],
+    );
+    assert.equal(msUntilNext({ ...denied, escalation: [], onTimeout: 'Wait' }, created), undefined);
   });
 });

@@ -11,13 +11,20 @@ export interface ApprovalRules {
   escalation: readonly { afterMs: number; to: readonly string[] }[];
 }
 
+/** The times of a request, as its spec has them. */
+export interface RequestTimes {
+  expiresAt?: string;
+  onTimeout?: string;
+  escalation?: readonly { at: string; to: readonly string[] }[];
+}
+
 /** What a policy says about a request, at one point in time. */
 export type TimeoutDecision = 'Pending' | 'Deny' | 'Approve';
 
 /** No request of these risks is ever approved without an approver, whatever the policy says. */
 const NEEDS_APPROVER: ReadonlySet<Risk> = new Set(['high', 'critical']);
 
-/** The rules for a call of this risk; without a risk, those for promotions. */
+/** The rules for a call of this risk; without a risk, those for promotions and rises of a level, which no timeout approves. */
 export function approvalRules(approvals: TrustPolicySpec['approvals'], risk?: Risk): ApprovalRules {
   const { timeout, onTimeout = 'Wait', byRisk = [], escalation = [] } = approvals ?? {};
   const own = byRisk.find((one) => one.risk === risk);
@@ -47,9 +54,26 @@ export function requestTimes({ timeoutMs, onTimeout, escalation }: ApprovalRules
   };
 }
 
-/** What the policy decides about a request that no approver has decided. `times`: as the request has them. */
-export function decidedByTimeout(times: { expiresAt?: string; onTimeout?: string }, now: Date): TimeoutDecision {
-  const { expiresAt, onTimeout } = times;
+/** What the policy decides about a request that no approver has decided. */
+export function decidedByTimeout(
+  { expiresAt, onTimeout }: Pick<RequestTimes, 'expiresAt' | 'onTimeout'>,
+  now: Date,
+): TimeoutDecision {
   if (expiresAt === undefined || !(Date.parse(expiresAt) <= now.getTime())) return 'Pending';
   return onTimeout === 'Deny' || onTimeout === 'Approve' ? onTimeout : 'Pending';
+}
+
+/** The steps of the escalation whose time has come. They are a prefix: a request has its steps in the order of their times. */
+export function dueSteps({ escalation = [] }: RequestTimes, now: Date): NonNullable<RequestTimes['escalation']> {
+  const pending = escalation.findIndex(({ at }) => !(Date.parse(at) <= now.getTime()));
+  return pending < 0 ? escalation : escalation.slice(0, pending);
+}
+
+/** Milliseconds until the timeout denies the request, or until its next step; undefined when nothing follows. */
+export function msUntilNext(times: RequestTimes, now: Date): number | undefined {
+  const { expiresAt, onTimeout, escalation = [] } = times;
+  const ends = expiresAt === undefined || onTimeout !== 'Deny' ? [] : [expiresAt];
+  const left = [...ends, ...escalation.map(({ at }) => at)].map((at) => Date.parse(at) - now.getTime());
+  const next = Math.min(...left.filter((ms) => ms > 0));
+  return Number.isFinite(next) ? next : undefined;
 }

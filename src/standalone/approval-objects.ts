@@ -97,3 +97,19 @@ export function decisionIn(approval: Json | undefined): ApprovalDecision | undef
   if (decision !== 'Approve' && decision !== 'Deny') return undefined;
   return { decision, by: textAt(spec, ['approvedBy', 'username'], 'unknown'), reason: textAt(spec, ['reason']) };
 }
+
+/** The timeout of a stored request. */
+export function timesOf(request: Json | undefined): { expiresAt?: string; onTimeout?: string } {
+  const [expiresAt, onTimeout] = [textAt(request, ['spec', 'expiresAt']), textAt(request, ['spec', 'onTimeout'])];
+  return { ...(expiresAt === '' ? {} : { expiresAt }), ...(onTimeout === '' ? {} : { onTimeout }) };
+}
+
+/** Who decides after a timeout. */
+export function policyActor(policy: string): string {
+  return `policy/${policy}`;
+}
+
+/** Whether a policy denied the request after its timeout. Other requests expire because nothing waits for them. */
+export function isTimedOut(request: Json | undefined): boolean {
+  return statusOf(request) === 'Expired' && textAt(request, ['status', 'decidedBy']) !== '';
+}

@@ -131,6 +131,49 @@ describe('stored requests and approvals', () => {
   });
 });
 
+describe('a promotion in a state folder', () => {
+  const binding = { promotion: { tool: 'csv_rows', digest: `sha256:${'1'.repeat(64)}`, tier: 'Shared' as const } };
+  const promotion: ApprovalInput = { ...ask, type: 'PromoteTool', subject: 'sha256:p', binding };
+  const unlimited: CallOptions = { ...anOp(), deadline: Number.POSITIVE_INFINITY };
+
+  it('the timeout of the policy denies a promotion, once and also for a later process, and never approves one', async () => {
+    const clock = new FakeClock();
+    const byRisk = [{ risk: 'high' as const, timeout: '1s' }];
+    const { approvals, restart, records } = createFixture({ timeout: '1h', onTimeout: 'Deny', byRisk }, clock);
+    const id = await approvals.request(promotion);
+    const waiting = approvals.waitForDecision(id, unlimited);
+    await clock.advance(3_600_000);
+    const denied = { decision: 'Deny', by: 'policy/strict', reason: 'no approver decided before the timeout' };
+    assert.deepEqual(await waiting, denied);
+    const later = restart();
+    assert.equal(await later.request(promotion), id);
+    await later.decide(aDecision(id, 'Approve'));
+    assert.deepEqual(await later.waitForDecision(id, unlimited), denied);
+    const request = (await records.get('approvalrequests', id)) ?? null;
+    assert.deepEqual(member(request, 'status'), { decision: 'Expired', decidedBy: 'policy/strict' });
+    assert.deepEqual(LOADER.validate(request), []);
+  });
+
+  it('a promotion that an approver decided in time is not denied later', async () => {
+    const clock = new FakeClock();
+    const { approvals, restart } = createFixture({ timeout: '1h', onTimeout: 'Deny' }, clock);
+    const id = await approvals.request(promotion);
+    await approvals.decide(aDecision(id, 'Approve'));
+    await clock.advance(7_200_000);
+    assert.equal((await restart().waitForDecision(id, unlimited)).decision, 'Approve');
+  });
+
+  it('a promotion waits longer than its timeout where the policy lets it wait', async () => {
+    const clock = new FakeClock();
+    const { approvals } = createFixture({ timeout: '1h', onTimeout: 'Wait' }, clock);
+    const id = await approvals.request(promotion);
+    const waiting = approvals.waitForDecision(id, unlimited);
+    await clock.advance(7_200_000);
+    await approvals.decide(aDecision(id, 'Approve'));
+    assert.equal((await waiting).decision, 'Approve');
+  });
+});
+
 describe('a call that can be parked', () => {
   const parkable: ApprovalInput = { ...ask, session: 's-1', risk: 'low' };
 

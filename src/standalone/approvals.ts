@@ -7,9 +7,17 @@ import type { RecordStore } from '../lib/record-store.ts';
 import { type ApprovalRules, decidedByTimeout } from '../policy/approval-rules.ts';
 import type { Risk } from '../policy/types.ts';
 import type { ApprovalDecision, ApprovalInput, Approvals } from '../tools/approvals.ts';
-import { decisionIn, requestName, requestObject, statusOf, withStatus } from './approval-objects.ts';
+import {
+  decisionIn,
+  policyActor,
+  requestName,
+  requestObject,
+  statusOf,
+  timesOf,
+  withStatus,
+} from './approval-objects.ts';
 import type { UserDecision } from './decision-files.ts';
-import { APPROVALS, REQUESTS, storeDecision } from './stored-decision.ts';
+import { APPROVALS, REQUESTS, storeDecision, timeOutRequest } from './stored-decision.ts';
 
 const MAX_PENDING = 5;
 
@@ -54,7 +62,8 @@ class StoredApprovals implements FileApprovals {
     const { records, namespace, policy } = this.#deps;
     const id = requestName(ask, namespace);
     const existing = await records.get(REQUESTS, id);
-    if (existing !== undefined && statusOf(existing) !== 'Expired') return id;
+    // The subject of a promotion has the nonce of its attempt: one that timed out is not asked again.
+    if (existing !== undefined && (statusOf(existing) !== 'Expired' || ask.type === 'PromoteTool')) return id;
     await assertCapacity(records, ask);
     const rules = policy.rules(ask.type === 'ToolCall' ? ask.risk : undefined);
     await records.put(REQUESTS, id, requestObject(id, ask, { ...this.#deps, rules }));
@@ -111,7 +120,7 @@ class StoredApprovals implements FileApprovals {
     return found;
   }
 
-  /** The decision of an approver, or of the policy after the timeout. Throws TEMPER_APPROVAL_TIMEOUT. */
+  /** The decision of an approver, or of the policy after the timeout. Throws TEMPER_APPROVAL_TIMEOUT for a call that the timeout denies. */
   async #decisionNow(id: string): Promise<ApprovalDecision | undefined> {
     const { records, clock, policy } = this.#deps;
     const recorded = decisionIn(await records.get(APPROVALS, id));
@@ -119,14 +128,18 @@ class StoredApprovals implements FileApprovals {
     const request = await records.get(REQUESTS, id);
     const outcome = statusOf(request) === 'Expired' ? 'Deny' : decidedByTimeout(timesOf(request), clock.now());
     if (outcome === 'Pending') return undefined;
+    const by = policyActor(policy.name);
     if (outcome === 'Deny') {
-      await this.#expire(id);
+      if (isPromotion(request)) {
+        await timeOutRequest(records, id, by);
+        return { decision: 'Deny', by, reason: 'no approver decided before the timeout' };
+      }
+      await this.#expire(id, by);
       throw new TemperError(
         'TEMPER_APPROVAL_TIMEOUT',
         `${id} was not decided in time; make the call again when an approver is available`,
       );
     }
-    const by = `policy/${policy.name}`;
     const time = clock.now().toISOString();
     await this.decide({ id, verb: 'Approve', target: id, reason: 'no approver decided before the timeout', by, time });
     return decisionIn(await records.get(APPROVALS, id));
@@ -159,8 +172,8 @@ class StoredApprovals implements FileApprovals {
     }
   }
 
-  async #expire(id: string): Promise<void> {
-    await expireRequest(this.#deps.records, id);
+  async #expire(id: string, by?: string): Promise<void> {
+    await expireRequest(this.#deps.records, id, by);
   }
 }
 
@@ -201,10 +214,16 @@ export async function requestsOfCalls(records: RecordStore, callIds: readonly st
     .map(({ name }) => name);
 }
 
-async function expireRequest(records: RecordStore, id: string): Promise<void> {
+/** `by`: the policy, when its timeout denies the call. */
+async function expireRequest(records: RecordStore, id: string, by?: string): Promise<void> {
   const request = await records.get(REQUESTS, id);
   if (request === undefined || statusOf(request) !== '' || textAt(request, ['spec', 'type']) !== 'ToolCall') return;
-  await records.put(REQUESTS, id, withStatus(request, id, { decision: 'Expired' }));
+  const decidedBy = by === undefined ? {} : { decidedBy: by };
+  await records.put(REQUESTS, id, withStatus(request, id, { decision: 'Expired', ...decidedBy }));
+}
+
+function isPromotion(request: Json | undefined): boolean {
+  return textAt(request, ['spec', 'type']) === 'PromoteTool';
 }
 
 async function assertCapacity(records: RecordStore, ask: ApprovalInput): Promise<void> {
@@ -220,9 +239,4 @@ async function assertCapacity(records: RecordStore, ask: ApprovalInput): Promise
     'TEMPER_QUOTA_EXCEEDED',
     `${MAX_PENDING} requests of agent "${ask.agent}" already await a decision; decide those first (temper get approvalrequests)`,
   );
-}
-
-function timesOf(request: Json | undefined): { expiresAt?: string; onTimeout?: string } {
-  const [expiresAt, onTimeout] = [textAt(request, ['spec', 'expiresAt']), textAt(request, ['spec', 'onTimeout'])];
-  return { ...(expiresAt === '' ? {} : { expiresAt }), ...(onTimeout === '' ? {} : { onTimeout }) };
 }

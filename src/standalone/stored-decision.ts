@@ -20,3 +20,10 @@ export async function storeDecision(
   await records.put(REQUESTS, target, withStatus(request, target, { decision: decision.verb, decidedBy: decision.by }));
   return { decision: decision.verb === 'Approve' ? 'Approve' : 'Deny', by: decision.by, reason: decision.reason };
 }
+
+/** Records that the policy denied a request about a promotion or a rise after its timeout. No effect on a decided one. */
+export async function timeOutRequest(records: RecordStore, name: string, by: string): Promise<void> {
+  const request = await records.get(REQUESTS, name);
+  if (request === undefined || statusOf(request) !== '') return;
+  await records.put(REQUESTS, name, withStatus(request, name, { decision: 'Expired', decidedBy: by }));
+}

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 import { resolve } from 'node:path';
 import { describe, it } from 'node:test';
@@ -7,7 +7,13 @@ import { parse, type Node } from 'acorn';
 import { full } from 'acorn-walk';
 import { NOT_IN_FORCE, entryOf } from '../../src/api/not-in-force.ts';
 import { KIND_SCHEMAS, type KindName } from '../../src/api/v1alpha1/kinds.ts';
-import { FIELD_READERS, FOR_HUMAN_READERS, WRITTEN_BY_TEMPER } from './source/field-readers.ts';
+import {
+  FIELD_READERS,
+  FOR_HUMAN_READERS,
+  MAKES_REQUESTS,
+  SHOWS_REQUESTS,
+  WRITTEN_BY_TEMPER,
+} from './source/field-readers.ts';
 
 const SRC = resolve(import.meta.dirname, '../../src');
 
@@ -92,6 +98,25 @@ describe('the table of field readers', () => {
       }
     });
   }
+});
+
+describe('the times of requests for approvals', () => {
+  it('every module that makes an ApprovalRequest is known, and gives it the times of spec.approvals', () => {
+    const made = globSync('**/*.ts', { cwd: SRC }).filter((file) => {
+      const text = readFileSync(resolve(SRC, file), 'utf8');
+      return (
+        /kind: 'ApprovalRequest',\s+metadata/.test(text) && /^ {4,}subject/m.test(text) && !/test(ing)?\.ts$/.test(file)
+      );
+    });
+    const known = [...Object.keys(MAKES_REQUESTS), ...SHOWS_REQUESTS];
+    assert.deepEqual(
+      made.filter((file) => !known.includes(file)),
+      [],
+    );
+    assert.ok(made.length >= SHOWS_REQUESTS.length + 4, made.join());
+    for (const file of Object.keys(MAKES_REQUESTS))
+      assert.match(readFileSync(resolve(SRC, file), 'utf8'), /\.\.\.(requestTimes\(|times\b)/, file);
+  });
 });
 
 describe('the table of fields not in force', () => {

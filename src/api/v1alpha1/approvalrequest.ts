@@ -240,6 +240,13 @@ export const ApprovalRequestStatus = Type.Object(
     usedAt: Type.Optional(
       Text(40, 'When the approved call started, in RFC 3339 format. An approval permits one call.'),
     ),
+    announcedSteps: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 8,
+        description: 'How many steps of `spec.escalation` the operator has announced with Events.',
+      }),
+    ),
     conditions: Type.Optional(Conditions),
   },
   closed,

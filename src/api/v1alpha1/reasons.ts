@@ -227,7 +227,8 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
           'Fewer agents than promotion.toShared.minAgents of the policy have the tool in service at tier Agent.',
         DependencyNotShared: 'A step calls a forged tool that is not in service at tier Shared. Share that tool first.',
         NameTaken: 'Another tool in service has the name. Demote that tool, or forge this one under another name.',
-        ApprovalDenied: 'An approver denied the last request. The message states when the next one follows.',
+        ApprovalDenied:
+          'An approver denied the last request, or the policy after its timeout. The message states when the next one follows.',
         TooManyRequests: 'Five requests of the agent wait for approvers. Decide one of them.',
         PolicyDenied: 'The TrustPolicy of the agent does not permit the promotion, or does not exist.',
         NotShareable: 'The condition Shareable is False. Its message states why.',
@@ -307,6 +308,8 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         Approved: 'An approver approved the request, and the tool has its new tier.',
         Denied: 'An approver denied the request. A new one follows after the cool-down of the policy.',
         Revoked: 'The tool was revoked or demoted.',
+        TimedOut:
+          'No approver decided before the timeout of the policy (approvals), which denies the request. A promotion is requested again after its cool-down, a rise of a level with another version of the Agent or of the TrustPolicy.',
         Expired: 'Nothing is left to decide: the tool is gone or out of service, or another request asks the same.',
       },
     },
@@ -343,6 +346,8 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         CreatedTooEarly:
           'The Approval is older than the admission policy that checks approvers, or younger by less than ten seconds. Create it again under another name. The operator deletes one with the annotations of an export, so that a GitOps controller creates it again.',
         Withdrawn: 'A later decision revoked the tool, so the Approval has no effect.',
+        RequestTimedOut:
+          'The policy denied the request after its timeout, before the Approval existed. Approve the next request.',
       },
     },
     {

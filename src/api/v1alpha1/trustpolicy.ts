@@ -415,7 +415,8 @@ export const TrustPolicySpec = Type.Object(
           onTimeout: Type.Optional(
             Type.Enum(['Wait', 'Deny'], {
               default: 'Wait',
-              description: 'What happens after the timeout: the request stays pending, or is denied.',
+              description:
+                'What happens after the timeout: the request stays pending, or is denied. After a denial a promotion has its cool-down, and a rise of a level is requested again with another version of the Agent or of the TrustPolicy.',
             }),
           ),
           byRisk: Type.Optional(
@@ -423,7 +424,8 @@ export const TrustPolicySpec = Type.Object(
               maxItems: 4,
               'x-kubernetes-list-type': 'map',
               'x-kubernetes-list-map-keys': ['risk'],
-              description: 'Other settings for calls of this risk. Promotions have those of all requests.',
+              description:
+                'Other settings for calls of this risk. Promotions and rises of a level have those of all requests, so no timeout approves them.',
             }),
           ),
           escalation: Type.Optional(

@@ -92,7 +92,13 @@ const KINDS: readonly ListedKind[] = [
     names: ['approvalrequests', 'approvalrequest', 'apr', 'requests', 'request'],
     collection: 'approvalrequests',
     qualifiedName: `approvalrequest.${GROUP}`,
-    wide: [NAMESPACE, column('SUMMARY', 'spec', 'summary'), column('ARGUMENTS', 'spec', 'arguments')],
+    wide: [
+      NAMESPACE,
+      column('DECIDED-BY', 'status', 'decidedBy'),
+      column('EXPIRES', 'spec', 'expiresAt'),
+      column('SUMMARY', 'spec', 'summary'),
+      column('ARGUMENTS', 'spec', 'arguments'),
+    ],
     headings: ['NAME', 'TYPE', 'TOOL', 'RISK', 'DECISION', 'AGE'],
     columns: (value, age) => [
       text(at(value, 'spec', 'type')),

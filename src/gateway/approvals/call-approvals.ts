@@ -21,6 +21,7 @@ import {
   isApproved,
   newPendingCall,
   parkedUntil,
+  withDecision,
 } from './pending-call.ts';
 
 export interface CallApprovalsDeps {
@@ -52,14 +53,28 @@ export class CallApprovals {
     this.#deps = deps;
   }
 
-  /** The request of a call, which is created when it does not exist. Throws TEMPER_QUOTA_EXCEEDED. */
+  /**
+   * The request of a call, which is created when it does not exist, with what is decided about it. A decision of the policy is stored before
+   * the pod gets it. Throws TEMPER_QUOTA_EXCEEDED.
+   */
   async request(question: Omit<CallQuestion, 'nonce' | 'now'>): Promise<PendingCall> {
     const { calls, clock, ids } = this.#deps;
     const now = clock.now();
     const call = newPendingCall({ ...question, nonce: ids.next('nonce').replaceAll(/[^A-Za-z0-9_-]/g, ''), now });
     const stored = await calls.update(call.agentUid, (all) => addCall(all, call, now));
     const found = stored.find(({ request }) => request === call.request) ?? call;
-    return this.#decided(found);
+    return this.#storeTimeout(this.#decided(found), question.policy, now);
+  }
+
+  async #storeTimeout(call: PendingCall, policy: TrustPolicy | undefined, now: Date): Promise<PendingCall> {
+    const { agentUid, request, decision } = call;
+    // Without an effect unless the policy still has it: the use of the approval finds the same.
+    const isWithdrawn = decision?.decision === 'Approve' && !isApproved(call, this.#records(call), policy, now);
+    if (decision?.timedOut !== true || isWithdrawn) return call;
+    const stored = await this.#deps.calls.update(agentUid, (all) =>
+      withCall(all, request, (one) => withDecision(one, decision)),
+    );
+    return this.#decided(stored.find((one) => one.request === request) ?? call);
   }
 
   /**
@@ -75,7 +90,8 @@ export class CallApprovals {
       if (!isApproved(call, this.#records(call), policy, now)) throw notApproved(call);
       if (call.used?.key === key) return all;
       if (call.used !== undefined) throw alreadyUsed(call);
-      return withCall(all, request, (one) => ({ ...one, used: { key, at: now.toISOString() } }));
+      // Who approved it, in the write of the use: the decision itself may not be stored yet.
+      return withCall(all, request, (one) => ({ ...this.#decided(one), used: { key, at: now.toISOString() } }));
     });
     return ownCall(stored, claims, request);
   }
@@ -176,8 +192,8 @@ export class CallApprovals {
     const stored = await this.#deps.calls.update(agentUid, (all) =>
       all.reduce<readonly PendingCall[]>((calls, call) => {
         const decision = call.callId === callId ? approverDecision(call, this.#records(call)) : undefined;
-        if (decision === undefined || decision.decision === call.decision?.decision) return calls;
-        return withCall(calls, call.request, (one) => ({ ...one, decision }));
+        if (decision === undefined) return calls;
+        return withCall(calls, call.request, (one) => withDecision(one, decision));
       }, all),
     );
     for (const call of stored) {
@@ -194,7 +210,7 @@ export class CallApprovals {
   /** The call with what is decided about it at this moment. */
   #decided(call: PendingCall): PendingCall {
     const decision = approverDecision(call, this.#records(call)) ?? decisionOf(call, this.#deps.clock.now());
-    return decision === undefined ? call : { ...call, decision };
+    return decision === undefined ? call : withDecision(call, decision);
   }
 
   #records({ namespace, agentUid, callId }: PendingCall): ApprovalRecord[] {

@@ -15,6 +15,7 @@ import {
   newPendingCall,
   parkedUntil,
   subjectOf,
+  withDecision,
 } from './pending-call.ts';
 
 const NOW = new Date('2031-01-01T00:00:00.000Z');
@@ -127,6 +128,30 @@ describe('a pending call', () => {
       decisionOf(aCall({}, aPolicy({ timeout: '1m', onTimeout: 'Deny' })), later(60_000))?.decision,
       'Expired',
     );
+  });
+
+  it('the first decision stays, but a denial withdraws an approval until the call has used it', () => {
+    const call = aCall();
+    const [approved, denied] = (['Approve', 'Deny'] as const).map((decision) => ({
+      decision,
+      by: 'alice',
+      reason: '',
+    }));
+    assert.ok(approved !== undefined && denied !== undefined);
+    const byPolicy = { decision: 'Approve', by: 'policy', timedOut: true, reason: '' } as const;
+    const expired = { decision: 'Expired', by: 'policy', timedOut: true, reason: '' } as const;
+    const after = (...decisions: Parameters<typeof withDecision>[1][]): unknown =>
+      decisions.reduce(withDecision, call).decision;
+    assert.equal(after(approved), approved);
+    assert.equal(after(approved, denied), denied);
+    assert.equal(after(approved, expired), approved);
+    assert.equal(after(byPolicy, approved), byPolicy);
+    assert.equal(after(byPolicy, denied), denied);
+    assert.equal(after(expired, approved), expired);
+    const used = { ...withDecision(call, approved), used: { key: 'k', at: NOW.toISOString() } };
+    assert.equal(withDecision(used, denied).decision, approved);
+    const late: PendingCall = { ...call, decision: expired };
+    assert.equal(isApproved(late, [anApproval(late)], aPolicy(), NOW), false, 'a call that expired has ended');
   });
 
   it('a parked message is due at the first timeout that decides, at the latest after seven days', () => {

@@ -126,13 +126,27 @@ export function approverDecision(call: PendingCall, approvals: readonly Approval
   return { decision: verdict.decision === 'Approve' ? 'Approve' : 'Deny', by: by.slice(0, 253), reason };
 }
 
+/** The pod has this decision, and ends the call with it: a later Approval changes nothing. */
+function hasExpired({ decision }: PendingCall): boolean {
+  return decision?.decision === 'Expired';
+}
+
 /** What is decided about a call now: by an approver, or by the policy after the timeout. */
 export function decisionOf(call: PendingCall, now: Date): CallDecision | undefined {
   if (call.decision !== undefined) return call.decision;
   const outcome = decidedByTimeout(call, now);
   if (outcome === 'Pending') return undefined;
-  if (outcome === 'Deny') return { decision: 'Expired', by: 'policy', reason: 'no approver decided in time' };
-  return { decision: 'Approve', by: 'policy', reason: 'no approver decided before the timeout' };
+  const byPolicy = { by: 'policy', timedOut: true } as const;
+  if (outcome === 'Deny') return { decision: 'Expired', ...byPolicy, reason: 'no approver decided in time' };
+  return { decision: 'Approve', ...byPolicy, reason: 'no approver decided before the timeout' };
+}
+
+/** The call with this decision. The first one stays, but that a denial withdraws an approval until the call has used it. */
+export function withDecision(call: PendingCall, decision: CallDecision): PendingCall {
+  const { decision: before, used } = call;
+  if (before === undefined) return { ...call, decision };
+  const isFinal = hasExpired(call) || decision.timedOut === true || used !== undefined;
+  return isFinal || before.decision === decision.decision ? call : { ...call, decision };
 }
 
 /**
@@ -145,6 +159,7 @@ export function isApproved(
   policy: TrustPolicy | undefined,
   now: Date,
 ): boolean {
+  if (hasExpired(call)) return false;
   const decided = approverDecision(call, approvals);
   if (decided !== undefined) return decided.decision === 'Approve';
   const { onTimeout } = approvalRules(policy?.spec.approvals, call.risk);

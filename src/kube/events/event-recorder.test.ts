@@ -48,6 +48,16 @@ function aRecorder(more: Partial<EventRecorderOptions> = {}) {
 const note = (message: string, reason = 'Started') => ({ type: 'Normal', reason, message }) as const;
 
 describe('the event recorder', () => {
+  it('a caller can wait until its events are written or dropped', async () => {
+    const { recorder, written, failures } = aRecorder();
+    await recorder.written();
+    recorder.record(WIDGET, note('pod started'));
+    recorder.record(WIDGET, note('another thing'));
+    failures.push(new ApiError(403, 'Forbidden', 'no'));
+    await recorder.written();
+    assert.equal(written.length, 1);
+  });
+
   it('a repeated event increments the count of the first one', async () => {
     const { recorder, written, clock } = aRecorder();
     recorder.record(WIDGET, note('pod started'));

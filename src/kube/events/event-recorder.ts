@@ -11,6 +11,8 @@ import type { Metrics } from '../metrics.ts';
 export interface EventRecorder extends AsyncDisposable {
   /** Queues the event. Never waits and never throws; an event that cannot be written is counted in `events_dropped_total`. */
   record(subject: EventSubject, note: EventNote): void;
+  /** Resolves when every event that is queued is written or dropped. Never rejects. */
+  written(): Promise<void>;
 }
 
 export interface EventRecorderOptions {
@@ -76,6 +78,10 @@ class QueuedEventRecorder implements EventRecorder {
     }
     this.#queue.push(write);
     this.#writing ??= this.#writeAll();
+  }
+
+  async written(): Promise<void> {
+    await this.#writing;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

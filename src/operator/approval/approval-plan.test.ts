@@ -22,6 +22,7 @@ const reasonOf = (change: Partial<ObservedApproval> = {}): string =>
     approval: approval(),
     verdict: { decision: 'Approve', approval: approval() },
     hasSubject: true,
+    isTooLate: false,
     otherNonce: undefined,
     ...change,
   }).reason;
@@ -36,6 +37,15 @@ describe('the condition Effective of an Approval', () => {
     assert.equal(reasonOf({ hasSubject: false }), 'SubjectNotFound');
     assert.equal(reasonOf({ hasSubject: false, otherNonce: 'another-nonce-00' }), 'NonceMismatch');
     assert.equal(reasonOf({ approval: approval({ decision: 'Revoke' }), hasSubject: false }), 'Applied');
+  });
+
+  it('an Approval of a request that timed out has no effect, and its denial needs none', () => {
+    assert.equal(reasonOf({ isTooLate: true }), 'RequestTimedOut');
+    const denied = approval({ decision: 'Deny' });
+    assert.equal(
+      reasonOf({ isTooLate: true, approval: denied, verdict: { decision: 'Deny', approval: denied } }),
+      'Applied',
+    );
   });
 
   it('an Approval that does not count states why', () => {

@@ -10,6 +10,8 @@ export interface ObservedApproval {
   readonly verdict: Verdict;
   /** A request or a tool has its subject and nonce. */
   readonly hasSubject: boolean;
+  /** The policy denied the request with its nonce after a timeout, and no tool has the nonce. */
+  readonly isTooLate: boolean;
   /** The nonces of requests and tools with its subject. */
   readonly otherNonce: string | undefined;
 }
@@ -25,7 +27,7 @@ const MESSAGES: Readonly<Record<Exclude<IgnoredReason, 'nonce'>, readonly [reaso
 
 /** Whether the decision applies, for its author. Pure. */
 export function planApproval(observed: ObservedApproval): ConditionUpdate<'Effective'> {
-  const { approval, verdict, hasSubject, otherNonce } = observed;
+  const { approval, verdict, hasSubject, isTooLate, otherNonce } = observed;
   if (approval.decision === 'Revoke') return applied('no tool with this digest is in service in the namespace');
   if (verdict.decision === 'Pending') {
     const own = verdict.ignored.find((one) => one.approval.name === approval.name);
@@ -34,6 +36,12 @@ export function planApproval(observed: ObservedApproval): ConditionUpdate<'Effec
   if (verdict.decision === 'Revoke') return effective('False', 'Withdrawn', byline(verdict.approval, 'revoked'));
   if (verdict.decision === 'Deny' && approval.decision === 'Approve')
     return effective('False', 'Withdrawn', byline(verdict.approval, 'denied'));
+  if (isTooLate && approval.decision === 'Approve')
+    return effective(
+      'False',
+      'RequestTimedOut',
+      'the policy denied the request after its timeout (approvals.timeout); approve the next request',
+    );
   if (hasSubject)
     return applied(approval.decision === 'Approve' ? 'the promotion is approved' : 'the promotion is denied');
   if (otherNonce !== undefined)

@@ -81,6 +81,7 @@ function aFixture(approval: StoredApproval, since: Date) {
     clock,
     events: {
       record: (_subject, { reason }) => void events.push(reason),
+      written: async () => undefined,
       [Symbol.asyncDispose]: async () => undefined,
     },
     admissionAge: () => ({ since }),

@@ -15,6 +15,7 @@ import { type ObservedApproval, planApproval } from './approval-plan.ts';
 import { GIT_CONDITION, planGitCondition } from './git-condition.ts';
 import type { GitStates } from './git-states.ts';
 import { pruneApproval, type StoredApproval } from './stored-decision.ts';
+import { isTimedOut } from './timed-out.ts';
 
 export interface ApprovalDeps extends ToolCaches {
   readonly client: KubeClient;
@@ -107,11 +108,11 @@ export class ApprovalReconciler {
     const ofTools = withDigest
       .filter(({ facts }) => facts.tier === promotion.tier && facts.tool === promotion.tool)
       .map(({ facts }) => facts.requestNonce);
-    const ofRequests = requests
+    const ofTier = requests
       .byIndex(TOOL_INDEX.digest, key)
-      .filter(({ spec }) => spec.subject.promotion?.tier === promotion.tier)
-      .map(({ spec }) => spec.nonce);
-    const nonces = [...ofTools, ...ofRequests].filter((nonce) => nonce !== undefined);
+      .filter(({ spec }) => spec.subject.promotion?.tier === promotion.tier);
+    const ended = ofTier.find((request) => request.spec.nonce === record.nonce && isTimedOut(request));
+    const nonces = [...ofTools, ...ofTier.map(({ spec }) => spec.nonce)].filter((nonce) => nonce !== undefined);
     return {
       approval: record,
       verdict: verdictOn(
@@ -119,6 +120,7 @@ export class ApprovalReconciler {
         approvals.byIndex(TOOL_INDEX.digest, key).map((one) => one.record),
       ),
       hasSubject: nonces.includes(record.nonce),
+      isTooLate: ended !== undefined && !ofTools.includes(record.nonce),
       otherNonce: nonces.find((nonce) => nonce !== record.nonce),
     };
   }

@@ -4,6 +4,7 @@ import type { ConditionUpdate } from '../conditions.ts';
 import { byline } from '../tool/plan.ts';
 import type { StoredTool } from '../tool/stored-tool.ts';
 import type { StoredRequest } from './stored-decision.ts';
+import { isOverdue, isTimedOut, POLICY_ACTOR, timedOut } from './timed-out.ts';
 
 /** Everything that decides about a request for the promotion of a tool. */
 export interface ObservedRequest {
@@ -16,6 +17,8 @@ export interface ObservedRequest {
   readonly shared: StoredTool | undefined;
   /** An older undecided request with the same subject. */
   readonly olderTwin: string | undefined;
+  /** Of the policy of its agent: as long as a request that timed out keeps the next one from following. */
+  readonly coolDownMs: number;
 }
 
 export type RequestStep =
@@ -24,6 +27,8 @@ export type RequestStep =
       readonly step: 'decide';
       readonly decision: NonNullable<ApprovalRequestStatus['decision']>;
       readonly by?: string;
+      /** Of the audit record. */
+      readonly actor: string;
       readonly condition: ConditionUpdate<'Decided'>;
       /** The tool from which the Shared object is made first. */
       readonly share?: StoredTool;
@@ -36,17 +41,18 @@ const KEEP_MS = 24 * 3_600_000;
 
 /** Decides the next step of a request. Each decision is final. Pure. */
 export function planRequest(observed: ObservedRequest): RequestStep {
-  const { request, verdict, now } = observed;
-  if (request.status?.decision !== undefined) return afterDecision(request, now);
+  const { request, verdict } = observed;
+  if (request.status?.decision !== undefined) return afterDecision(observed);
   if (verdict.decision === 'Revoke') return decided('Revoke', 'Revoked', verdict.approval);
   if (verdict.decision === 'Deny') return decided('Deny', 'Denied', verdict.approval);
   // The promotion to tier Agent itself follows the approval; its tool is no object.
-  if (request.spec.subject.promotion?.tier === 'Agent') return pendingOrApproved(verdict);
+  if (request.spec.subject.promotion?.tier === 'Agent') return pendingOrApproved(observed);
   const obsolete = whyObsolete(observed);
   if (obsolete !== undefined) return expired(obsolete);
-  const step = pendingOrApproved(verdict);
+  const step = pendingOrApproved(observed);
   const { source, shared } = observed;
-  return step.step === 'decide' && shared === undefined && source !== undefined ? { ...step, share: source } : step;
+  const isApproved = step.step === 'decide' && step.decision === 'Approve';
+  return isApproved && shared === undefined && source !== undefined ? { ...step, share: source } : step;
 }
 
 /** Why nothing is left to decide about tier Shared. */
@@ -59,14 +65,20 @@ function whyObsolete({ request, source, shared, olderTwin }: ObservedRequest): s
   return `no tool with digest ${digest} is in service at tier Agent any more`;
 }
 
-function afterDecision({ status }: StoredRequest, now: Date): RequestStep {
-  const since = status?.conditions?.find(({ type }) => type === 'Decided')?.lastTransitionTime;
-  const leftMs = since === undefined ? 0 : Date.parse(since) + KEEP_MS - now.getTime();
-  return leftMs > 0 ? { step: 'keep', forMs: leftMs } : { step: 'remove' };
+/** A request that timed out stays for the cool-down, which no Approval records. */
+function afterDecision({ request, now, coolDownMs }: ObservedRequest): RequestStep {
+  const since = request.status?.conditions?.find(({ type }) => type === 'Decided')?.lastTransitionTime;
+  const keptMs = isTimedOut(request) ? Math.max(KEEP_MS, coolDownMs) : KEEP_MS;
+  const leftMs = since === undefined ? 0 : Date.parse(since) + keptMs - now.getTime();
+  return leftMs > 0 ? { step: 'keep', forMs: Math.min(leftMs, KEEP_MS) } : { step: 'remove' };
 }
 
-function pendingOrApproved(verdict: Verdict): RequestStep {
+function pendingOrApproved({ request, verdict, now }: ObservedRequest): RequestStep {
   if (verdict.decision !== 'Pending') return decided('Approve', 'Approved', verdict.approval);
+  if (isOverdue(request, now)) {
+    const condition = timedOut(request.spec, 'the next request follows after the cool-down of the policy');
+    return { step: 'decide', decision: 'Expired', by: POLICY_ACTOR, actor: POLICY_ACTOR, condition };
+  }
   const [ignored] = verdict.ignored;
   const message =
     ignored === undefined
@@ -81,13 +93,16 @@ function decided(
   approval: Parameters<typeof byline>[0],
 ): RequestStep & { step: 'decide' } {
   const message = byline(approval, reason.toLowerCase());
-  return { step: 'decide', decision, by: approval.by, condition: { type: 'Decided', status: 'True', reason, message } };
+  const { by } = approval;
+  const condition = { type: 'Decided', status: 'True', reason, message } as const;
+  return { step: 'decide', decision, by, actor: `user/${by}`, condition };
 }
 
 function expired(message: string): RequestStep {
   return {
     step: 'decide',
     decision: 'Expired',
+    actor: 'system',
     condition: { type: 'Decided', status: 'True', reason: 'Expired', message },
   };
 }

@@ -7,7 +7,9 @@ import { Store } from '../../kube/informer/store.ts';
 import { FakeClock } from '../../lib/fake-clock.testing.ts';
 import type { PullRequestState } from '../../nats/pull-requests.ts';
 import { Cache } from '../kube/cache.ts';
-import type { Stored } from '../kube/types.ts';
+import type { Stored, StoredAgent, StoredPolicy } from '../kube/types.ts';
+import type { AuditRecord } from '../../audit/port.ts';
+import { INDEX } from '../agent/observe.ts';
 import { aTool, DIGEST, NONCE } from '../tool/tool.testing.ts';
 import { addToolIndexes } from '../tool/tool-index.ts';
 import { GitStates } from './git-states.ts';
@@ -33,7 +35,10 @@ const FAILED: PullRequestState = {
   message: 'connection "tools": the server answered 500',
 };
 
-function aRequest(status?: ApprovalRequestStatus): Stored<ApprovalRequest> {
+function aRequest(
+  status?: ApprovalRequestStatus,
+  change: Partial<ApprovalRequest['spec']> = {},
+): Stored<ApprovalRequest> {
   return {
     apiVersion: 'temper.dev/v1alpha1',
     kind: 'ApprovalRequest',
@@ -45,13 +50,14 @@ function aRequest(status?: ApprovalRequestStatus): Stored<ApprovalRequest> {
       summary: 'Share it.',
       risk: 'low',
       subject: SUBJECT,
+      ...change,
     },
     ...(status === undefined ? {} : { status }),
   };
 }
 
-/** An operator with one request for tier Shared, and a tool of tier Agent in service. */
-function aFixture() {
+/** An operator with one request, for tier Shared unless `change` is about something else, and a tool of tier Agent in service. */
+function aFixture(change: Partial<ApprovalRequest['spec']> = {}) {
   const stores = {
     tools: new Store<ReturnType<typeof aTool>>(),
     approvals: new Store<StoredApproval>(),
@@ -64,28 +70,45 @@ function aFixture() {
   };
   addToolIndexes(caches);
   stores.tools.set(aTool({ tier: 'Agent', agent: 'analyst' }, { status: { active: true } }));
-  stores.requests.set(pruneRequest(aRequest()));
+  stores.requests.set(pruneRequest(aRequest(undefined, change)));
   let stored: ApprovalRequestStatus = {};
+  let isFailing = false;
+  let version = 1;
+  const clock = new FakeClock();
+  const audited: AuditRecord[] = [];
   const events: string[] = [];
   const client = {
     patch: async (_type: unknown, _ref: unknown, { status }: { status: ApprovalRequestStatus }) => {
+      if (isFailing) throw new Error('the operator was killed');
       stored = status;
-      return aRequest(status);
+      const changed = aRequest(status, change);
+      version += 1;
+      const after = { ...changed, metadata: { ...changed.metadata, resourceVersion: String(version) } };
+      stores.requests.set(pruneRequest(after));
+      return after;
     },
   };
   const requestsInGit = new GitStates('Request');
-  const reconciler = new RequestReconciler({
-    ...caches,
-    client: client as unknown as RequestDeps['client'],
-    clock: new FakeClock(),
-    events: {
-      record: (_subject, { type, reason }) => void events.push(`${type} ${reason}`),
-      [Symbol.asyncDispose]: async () => undefined,
-    },
-    audit: undefined,
-    admissionAge: () => ({ since: new Date(0) }),
-    requestsInGit,
-  });
+  const agents = new Cache([new Store<StoredAgent>()]);
+  agents.addIndex(INDEX.uid, ({ metadata }) => [metadata.uid]);
+  /** The process of the next leader. */
+  const newLeader = () =>
+    new RequestReconciler({
+      ...caches,
+      agents,
+      policies: new Cache([new Store<StoredPolicy>()]),
+      client: client as unknown as RequestDeps['client'],
+      clock,
+      events: {
+        record: (_subject, { type, reason }) => void events.push(`${type} ${reason}`),
+        written: async () => undefined,
+        [Symbol.asyncDispose]: async () => undefined,
+      },
+      audit: { append: async (_namespace, record) => void audited.push(record) },
+      admissionAge: () => ({ since: new Date(0) }),
+      requestsInGit,
+    });
+  let reconciler = newLeader();
   const deny = (): void => {
     const metadata = { ...METADATA, name: 'no', creationTimestamp: new Date(60_000).toISOString() };
     const spec = { decision: 'Deny', nonce: NONCE, approvedBy: { username: 'alice' }, subject: SUBJECT } as const;
@@ -99,8 +122,19 @@ function aFixture() {
     });
   };
   const reconcile = () => reconciler.reconcile('team-a/share-csv-rows', { signal: NEVER_ABORTED } as never);
+  const restart = (): void => {
+    reconciler = newLeader();
+  };
+  /** The operator ends before its next write. */
+  const kill = async (): Promise<void> => {
+    isFailing = true;
+    await assert.rejects(reconcile());
+    isFailing = false;
+    restart();
+  };
   const reasons = () => (stored.conditions ?? []).map(({ type, status, reason }) => `${type}=${status} ${reason}`);
-  return { reconcile, reasons, events, requestsInGit, deny };
+  const statusOf = () => stored;
+  return { reconcile, reasons, events, requestsInGit, deny, clock, audited, restart, kill, statusOf };
 }
 
 describe('the reconcile of an ApprovalRequest with a pull request', () => {
@@ -134,5 +168,98 @@ describe('the reconcile of an ApprovalRequest with a pull request', () => {
     deny();
     await reconcile();
     assert.deepEqual(reasons(), ['Decided=True Denied']);
+  });
+});
+
+const CALL = {
+  call: { agent: 'analyst', agentUid: 'u-agent', tool: 'file_read', argumentsDigest: DIGEST, callId: 'c-1' },
+};
+const RISE = {
+  trust: {
+    agent: 'analyst',
+    agentUid: 'u-agent',
+    level: 'elevated' as const,
+    agentSpecDigest: DIGEST,
+    policy: 'p',
+    policyGeneration: 1,
+  },
+};
+const at = (seconds: number): string => new Date(seconds * 1_000).toISOString();
+const STEPS = [
+  { at: at(60), to: ['group:oncall'] },
+  { at: at(120), to: ['group:leads'] },
+];
+
+describe('the times of an ApprovalRequest', () => {
+  for (const [type, subject] of [
+    ['PromoteTool', SUBJECT],
+    ['RaiseTrust', RISE],
+    ['ToolCall', CALL],
+  ] as const) {
+    it(`each step of the escalation of a ${type} is announced once, also when an operator was away at its time`, async () => {
+      const fixture = aFixture({ type, subject, escalation: STEPS });
+      const steps = () => fixture.events.filter((event) => event === 'Warning ApprovalEscalated').length;
+      assert.deepEqual(await fixture.reconcile(), { kind: 'requeueAfter', afterMs: 60_000 });
+      assert.equal(steps(), 0);
+      fixture.restart();
+      await fixture.clock.advance(60_000);
+      assert.deepEqual(await fixture.reconcile(), { kind: 'requeueAfter', afterMs: 60_000 });
+      await fixture.reconcile();
+      fixture.restart();
+      await fixture.reconcile();
+      assert.equal(steps(), 1);
+      await fixture.clock.advance(3_600_000);
+      assert.deepEqual(await fixture.reconcile(), { kind: 'done' });
+      fixture.restart();
+      await fixture.reconcile();
+      assert.equal(steps(), 2);
+      assert.equal(fixture.statusOf().announcedSteps, 2);
+    });
+
+    it(`an operator that ends between the Event of a ${type} and its mark repeats the Event`, async () => {
+      const fixture = aFixture({ type, subject, escalation: STEPS });
+      await fixture.clock.advance(60_000);
+      await fixture.kill();
+      await fixture.reconcile();
+      const steps = fixture.events.filter((event) => event === 'Warning ApprovalEscalated');
+      assert.equal(steps.length, 2);
+    });
+  }
+
+  it('a call is announced once, whichever leader sees it first, and one that was decided before is not', async () => {
+    const fixture = aFixture({ type: 'ToolCall', subject: CALL });
+    await fixture.kill();
+    for (let leader = 0; leader < 3; leader += 1) {
+      await fixture.reconcile();
+      fixture.restart();
+    }
+    assert.deepEqual(fixture.events, ['Normal ApprovalRequested', 'Normal ApprovalRequested']);
+    const plain = aFixture({ type: 'ToolCall', subject: CALL });
+    await plain.reconcile();
+    plain.restart();
+    await plain.reconcile();
+    assert.deepEqual(plain.events, ['Normal ApprovalRequested']);
+    assert.deepEqual(plain.audited, []);
+  });
+
+  it('a promotion that no approver decides in time is denied by the policy, once, and its steps end', async () => {
+    const fixture = aFixture({ expiresAt: at(90), onTimeout: 'Deny', escalation: STEPS });
+    assert.deepEqual(await fixture.reconcile(), { kind: 'requeueAfter', afterMs: 60_000 });
+    await fixture.clock.advance(60_000);
+    assert.deepEqual(await fixture.reconcile(), { kind: 'requeueAfter', afterMs: 30_000 });
+    await fixture.clock.advance(30_000);
+    await fixture.reconcile();
+    const { decision, decidedBy, announcedSteps } = fixture.statusOf();
+    assert.deepEqual([decision, decidedBy, announcedSteps], ['Expired', 'policy', 1]);
+    assert.deepEqual(fixture.reasons(), ['Decided=True TimedOut']);
+    fixture.deny();
+    await fixture.clock.advance(60_000);
+    await fixture.reconcile();
+    assert.equal(fixture.statusOf().decision, 'Expired', 'the decision is final');
+    assert.deepEqual(
+      fixture.audited.map(({ action, actor, facts }) => [action, actor, facts['decision']]),
+      [['approval.decided', 'policy', 'Expired']],
+    );
+    assert.deepEqual(fixture.events, ['Normal AwaitingApproval', 'Warning ApprovalEscalated', 'Normal TimedOut']);
   });
 });

@@ -5,16 +5,20 @@ import type { ReconcileContext } from '../../kube/controller/controller.ts';
 import type { ReconcileResult } from '../../kube/controller/result.ts';
 import type { EventRecorder } from '../../kube/events/event-recorder.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { msUntilNext } from '../../policy/approval-rules.ts';
+import { promotionRules } from '../../tempering/promotion/promotion-rules.ts';
+import { INDEX } from '../agent/observe.ts';
 import { PROGRESS_CONDITIONS, sameConditions, updateConditions } from '../conditions.ts';
-import { parseKey } from '../kube/cache.ts';
+import { type Cache, parseKey } from '../kube/cache.ts';
 import { StatusWriter } from '../kube/status-writer.ts';
-import { type Stored, TYPES } from '../kube/types.ts';
+import { type Stored, type StoredAgent, type StoredPolicy, TYPES } from '../kube/types.ts';
 import type { OperatorAudit } from '../ports.ts';
 import type { AdmissionAge } from '../tool/admission-age.ts';
 import { isInService } from '../tool/observe.ts';
 import { shareTool } from '../sharing/share-tool.ts';
 import type { StoredTool } from '../tool/stored-tool.ts';
 import { inNamespace, TOOL_INDEX, type ToolCaches } from '../tool/tool-index.ts';
+import { announcedAgent, type Announcements, dueAnnouncements } from './announcements.ts';
 import { GIT_CONDITION, planPullRequest } from './git-condition.ts';
 import type { GitStates } from './git-states.ts';
 import { type ObservedRequest, planRequest, type RequestStep } from './request-plan.ts';
@@ -24,12 +28,20 @@ export interface RequestDeps extends ToolCaches {
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly events: EventRecorder;
+  readonly agents: Cache<StoredAgent>;
+  readonly policies: Cache<StoredPolicy>;
   readonly audit: OperatorAudit | undefined;
   readonly admissionAge: () => AdmissionAge;
   readonly requestsInGit: Pick<GitStates, 'of'>;
 }
 
-/** Decides ApprovalRequests about promotions by the Approvals of their namespace, and makes Shared objects of approved tools. */
+/** A timer cannot wait longer than 24 days, and a clock that is set is noticed within a day. */
+const MAX_WAIT_MS = 24 * 3_600_000;
+
+/**
+ * Decides ApprovalRequests about promotions by the Approvals of their namespace and by the timeout of the policy, and makes Shared objects of
+ * approved tools. Announces requests of every type while they wait.
+ */
 export class RequestReconciler {
   readonly #deps: RequestDeps;
   readonly #statuses: StatusWriter<StoredRequest>;
@@ -52,8 +64,8 @@ export class RequestReconciler {
       this.#statuses.forgetWrite(key);
       return { kind: 'done' };
     }
-    if (cached.spec.type !== 'PromoteTool') return { kind: 'done' };
     const request = this.#statuses.latest(cached);
+    if (cached.spec.type !== 'PromoteTool') return this.#announceOnly(cached, request, signal);
     const observed = this.#observe(request);
     const planned = planRequest(observed);
     switch (planned.step) {
@@ -81,7 +93,32 @@ export class RequestReconciler {
         break;
     }
     await this.#write(cached, request, planned, signal);
-    return { kind: 'done' };
+    return planned.step === 'wait' ? this.#waitFor(request) : { kind: 'done' };
+  }
+
+  /** What decides about calls and rises is elsewhere. */
+  async #announceOnly(cached: StoredRequest, request: StoredRequest, signal: AbortSignal): Promise<ReconcileResult> {
+    const due = await this.#announce(request);
+    if (due !== undefined) {
+      const { announcedSteps } = due;
+      await this.#statuses.write(cached, request, { ...request.status, announcedSteps }, signal);
+    }
+    return request.status?.decision === undefined ? this.#waitFor(request) : { kind: 'done' };
+  }
+
+  /** The Events are written before the status says so: an operator that ends in between repeats them. */
+  async #announce(request: StoredRequest): Promise<Announcements | undefined> {
+    const { clock, events } = this.#deps;
+    const due = dueAnnouncements(request, clock.now());
+    if (due === undefined) return undefined;
+    for (const event of due.events) events.record(announcedAgent(request), event);
+    await events.written();
+    return due;
+  }
+
+  #waitFor({ spec }: StoredRequest): ReconcileResult {
+    const nextMs = msUntilNext(spec, this.#deps.clock.now());
+    return nextMs === undefined ? { kind: 'done' } : { kind: 'requeueAfter', afterMs: Math.min(nextMs, MAX_WAIT_MS) };
   }
 
   forget(request: StoredRequest): void {
@@ -107,7 +144,15 @@ export class RequestReconciler {
       source: tools.find((tool) => tool.facts.tier === 'Agent' && isInService(tool)),
       shared: tools.find((tool) => tool.facts.tier === 'Shared' && tool.metadata.deletionTimestamp === undefined),
       olderTwin: this.#olderTwin(request),
+      coolDownMs: this.#coolDownMs(request),
     };
+  }
+
+  #coolDownMs({ metadata, spec }: StoredRequest): number {
+    const { agents, policies } = this.#deps;
+    const [agent] = agents.byIndex(INDEX.uid, spec.agent.uid);
+    const policy = agent && policies.get(metadata.namespace, agent.spec.trustPolicyRef.name);
+    return promotionRules(policy?.spec ?? {}).coolDownMs;
   }
 
   #key({ metadata, spec }: StoredRequest): string {
@@ -139,7 +184,7 @@ export class RequestReconciler {
 
   async #recordDecision(
     { metadata, spec }: StoredRequest,
-    { decision, by, condition }: RequestStep & { step: 'decide' },
+    { decision, actor, condition }: RequestStep & { step: 'decide' },
   ) {
     const { tool = '', digest = '', tier = 'Shared' } = spec.subject.promotion ?? {};
     const facts = {
@@ -154,7 +199,7 @@ export class RequestReconciler {
       metadata.namespace,
       {
         action: 'approval.decided',
-        actor: by === undefined ? 'system' : `user/${by}`,
+        actor,
         evidence: 'observed',
         subject: digest,
         facts,
@@ -173,11 +218,13 @@ export class RequestReconciler {
     const before = request.status?.conditions;
     const inGit = this.#deps.requestsInGit.of(uid);
     const isWaiting = planned.step === 'wait';
+    const announcedSteps = (isWaiting ? await this.#announce(request) : undefined)?.announcedSteps;
     // Gateways follow the pull requests of undecided requests only. What is not known yet stays as it is.
     const removable = isWaiting && inGit === undefined ? [] : [GIT_CONDITION, ...PROGRESS_CONDITIONS];
     const findings = [planned.condition, ...(isWaiting ? planPullRequest(inGit ?? []) : [])];
     const status: ApprovalRequestStatus = {
       observedGeneration: generation,
+      ...stepsOf(request, announcedSteps),
       ...(planned.step === 'decide' ? { decision: planned.decision } : {}),
       ...(planned.step === 'decide' && planned.by !== undefined ? { decidedBy: planned.by } : {}),
       conditions: updateConditions(before, removable, findings, generation, this.#deps.clock.now()),
@@ -187,6 +234,14 @@ export class RequestReconciler {
   }
 }
 
+function stepsOf({ status }: StoredRequest, announced = status?.announcedSteps) {
+  return announced === undefined ? {} : { announcedSteps: announced };
+}
+
 function differs({ status }: StoredRequest, after: ApprovalRequestStatus): boolean {
-  return status?.decision !== after.decision || !sameConditions(status?.conditions, after.conditions ?? []);
+  return (
+    status?.decision !== after.decision ||
+    status?.announcedSteps !== after.announcedSteps ||
+    !sameConditions(status?.conditions, after.conditions ?? [])
+  );
 }

@@ -11,7 +11,10 @@ export type StoredApproval = Stored<Omit<Approval, 'spec'>> & {
 };
 /** Without what only readers need: arguments and facts for the review. */
 export type StoredRequest = Stored<Omit<ApprovalRequest, 'spec'>> & {
-  readonly spec: Pick<ApprovalRequest['spec'], 'type' | 'agent' | 'nonce' | 'subject'>;
+  readonly spec: Pick<
+    ApprovalRequest['spec'],
+    'type' | 'agent' | 'nonce' | 'subject' | 'expiresAt' | 'onTimeout' | 'escalation'
+  >;
 };
 
 export function pruneApproval(object: Stored<Approval>): StoredApproval {
@@ -27,12 +30,20 @@ export function pruneApproval(object: Stored<Approval>): StoredApproval {
 }
 
 export function pruneRequest({ apiVersion, kind, metadata, spec, status }: Stored<ApprovalRequest>): StoredRequest {
-  const { type, agent, nonce, subject } = spec;
+  const { type, agent, nonce, subject, expiresAt, onTimeout, escalation } = spec;
   return {
     apiVersion,
     kind,
     metadata: pruneMetadata(metadata),
-    spec: { type, agent, nonce, subject },
+    spec: {
+      type,
+      agent,
+      nonce,
+      subject,
+      ...(expiresAt === undefined ? {} : { expiresAt }),
+      ...(onTimeout === undefined ? {} : { onTimeout }),
+      ...(escalation === undefined ? {} : { escalation }),
+    },
     ...(status === undefined ? {} : { status }),
   };
 }

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { createManifestLoader } from '../../api/manifests.ts';
+import type { AuditRecord } from '../../audit/port.ts';
 import { ApiError } from '../../kube/client/kube-client.ts';
 import { FakeClock } from '../../lib/fake-clock.testing.ts';
-import type { Json } from '../../lib/json.ts';
+import { type Json, textAt } from '../../lib/json.ts';
 import type { PendingCall } from '../../nats/pending-calls.ts';
 import { createLogger } from '../../telemetry/log.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
@@ -28,7 +29,6 @@ const CALL: PendingCall = {
   summary: 'needs an approval',
   arguments: '{"path":"note.txt"}',
   createdAt: '1970-01-01T00:00:00.000Z',
-  escalation: [{ at: '1970-01-01T00:01:00.000Z', to: ['group:oncall'] }],
 };
 
 /** A cluster and NATS in memory; `fails` is asked before each write to the API server. */
@@ -36,6 +36,8 @@ class World {
   readonly clock = new FakeClock();
   readonly objects = new Map<string, { metadata: object; status?: object }>();
   readonly events: string[] = [];
+  /** As NATS stores them: one per key. */
+  readonly audited = new Map<string, AuditRecord>();
   calls: PendingCall[] = [CALL];
   hasMessage = true;
   revision = 1;
@@ -56,10 +58,8 @@ class World {
       },
       agent: (uid) => (uid === 'uid-1' ? (agent as unknown as StoredAgent) : undefined),
       client: this.#client(),
-      events: {
-        record: (_subject, { reason }) => void this.events.push(reason),
-        [Symbol.asyncDispose]: async () => undefined,
-      },
+      events: { record: (_subject, { reason }) => void this.events.push(reason) },
+      audit: { append: async (_namespace, record, once) => void this.audited.set(once, record) },
       clock: this.clock,
       log: createLogger({ level: 'error', destination: { write: () => undefined }, secrets: createSecretRedactor() }),
     });
@@ -89,9 +89,14 @@ class World {
         Object.assign(found, patch);
         return found as never;
       },
+      get: async (_type, { name }) => this.objects.get(name) as never,
       list: async () => [...this.objects.values()] as never,
       delete: async (_type, { name }) => this.objects.delete(name),
     };
+  }
+
+  get decisions(): string[] {
+    return [...this.audited.values()].map(({ actor, facts }) => `${actor} ${textAt(facts, ['decision'])}`);
   }
 
   get status(): object | undefined {
@@ -102,7 +107,7 @@ class World {
 const DECISION = { decision: 'Approve', by: 'alice', reason: 'fine' } as const;
 
 describe('the requests of calls', () => {
-  it('a call becomes one valid ApprovalRequest with one Event, and its status follows decision and use', async () => {
+  it('a call becomes one valid ApprovalRequest, and its status follows decision and use', async () => {
     const world = new World();
     const leader = world.newLeader();
     await leader.round(NEVER_ABORTED);
@@ -115,7 +120,7 @@ describe('the requests of calls', () => {
     world.change({ used: { key: 'k', at: '1970-01-01T00:00:05.000Z' } });
     await world.newLeader().round(NEVER_ABORTED);
     assert.deepEqual(world.status, { decision: 'Approve', decidedBy: 'alice', usedAt: '1970-01-01T00:00:05.000Z' });
-    assert.deepEqual(world.events, ['ApprovalRequested']);
+    assert.deepEqual(world.decisions, ['user/alice Approve']);
   });
 
   it('a leader that stops after any write is followed by one that completes the round', async () => {
@@ -127,25 +132,39 @@ describe('the requests of calls', () => {
       world.fails = () => false;
       await world.newLeader().round(NEVER_ABORTED);
       assert.deepEqual(world.status, { decision: 'Approve', decidedBy: 'alice' }, failing);
+      assert.deepEqual(world.decisions, ['user/alice Approve'], failing);
     }
   });
 
-  it('each step of an escalation is an Event at its time, while the request is pending', async () => {
+  it('each decision has one record with who decided, whichever leader shows it: an approver, the policy or the system', async () => {
+    const timedOut = { by: 'policy', timedOut: true, reason: 'no approver decided in time' } as const;
+    for (const [decision, expected] of [
+      [DECISION, 'user/alice Approve'],
+      [{ ...DECISION, decision: 'Deny' }, 'user/alice Deny'],
+      [{ ...timedOut, decision: 'Approve' }, 'policy Approve'],
+      [{ ...timedOut, decision: 'Expired' }, 'policy Expired'],
+    ] as const) {
+      const world = new World();
+      world.change({ decision });
+      await world.newLeader().round(NEVER_ABORTED);
+      assert.deepEqual(world.decisions, [expected]);
+      world.audited.clear();
+      world.change({ used: { key: 'k', at: '1970-01-01T00:00:05.000Z' } });
+      await world.newLeader().round(NEVER_ABORTED);
+      assert.deepEqual(world.decisions, [], 'the object shows the decision that an earlier leader recorded');
+    }
+    const ended = new World();
+    ended.hasMessage = false;
+    await ended.newLeader().round(NEVER_ABORTED);
+    assert.deepEqual(ended.decisions, ['system Expired']);
+  });
+
+  it('a decision is recorded before its object shows it', async () => {
     const world = new World();
-    const leader = world.newLeader();
-    for (let round = 0; round < 4; round += 1) {
-      await leader.round(NEVER_ABORTED);
-      await world.clock.advance(30_000);
-    }
-    assert.deepEqual(world.events, ['ApprovalRequested', 'ApprovalEscalated']);
-    const decided = new World();
-    decided.change({ decision: DECISION });
-    const other = decided.newLeader();
-    for (let round = 0; round < 4; round += 1) {
-      await other.round(NEVER_ABORTED);
-      await decided.clock.advance(30_000);
-    }
-    assert.deepEqual(decided.events, ['ApprovalRequested']);
+    world.change({ decision: DECISION });
+    world.fails = (kind) => kind === 'patch';
+    await assert.rejects(world.newLeader().round(NEVER_ABORTED));
+    assert.deepEqual([world.decisions, world.status], [['user/alice Approve'], undefined]);
   });
 
   it('a request whose call NATS lost expires with an Event, also for a leader that starts after the loss', async () => {
@@ -157,9 +176,10 @@ describe('the requests of calls', () => {
       world.revision = 0;
       await (isNewLeader ? world.newLeader() : first).round(NEVER_ABORTED);
       assert.deepEqual(world.status, { decision: 'Expired', decidedBy: 'system' });
-      assert.deepEqual(world.events, ['ApprovalRequested', 'ApprovalExpired']);
+      assert.deepEqual(world.events, ['ApprovalExpired']);
+      assert.deepEqual(world.decisions, ['system Expired']);
       await world.newLeader().round(NEVER_ABORTED);
-      assert.equal(world.events.length, 2);
+      assert.equal(world.events.length, 1);
     }
   });
 

@@ -4,17 +4,19 @@ import type { EventRecorder } from '../../kube/events/event-recorder.ts';
 import type { KubeObject } from '../../kube/informer/store.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../telemetry/log.ts';
-import type { PendingCall } from '../../nats/pending-calls.ts';
-import type { PendingCallSource } from '../ports.ts';
+import type { CallDecision, PendingCall } from '../../nats/pending-calls.ts';
+import { printable } from '../../lib/printable.ts';
+import type { OperatorAudit, PendingCallSource } from '../ports.ts';
 import { type StoredAgent, TYPES } from '../kube/types.ts';
-import { CALL_REQUEST_LABEL, dueEscalations, endedCall, isOutdated, requestObject, requestStatus } from './plan.ts';
+import { actorOf, CALL_REQUEST_LABEL, endedCall, isOutdated, requestObject, requestStatus } from './plan.ts';
 
 export interface CallRequestsDeps {
   source: PendingCallSource;
   /** The Agent with this UID; undefined when there is none. */
   agent: (uid: string) => StoredAgent | undefined;
-  client: Pick<KubeClient, 'create' | 'patch' | 'list' | 'delete'>;
-  events: EventRecorder;
+  client: Pick<KubeClient, 'create' | 'get' | 'patch' | 'list' | 'delete'>;
+  events: Pick<EventRecorder, 'record'>;
+  audit: OperatorAudit | undefined;
   clock: Clock;
   log: Logger;
 }
@@ -26,23 +28,23 @@ const GC_MS = 10 * 60_000;
 const NO_REVISION = -1;
 const ALREADY_EXISTS = 409;
 const NOT_FOUND = 404;
+const LOST = 'NATS lost the call with its message';
 
 /**
  * Shows the calls that wait for an approval as ApprovalRequests. NATS has the truth about what is pending, Approvals have the decisions;
- * the objects are for users. Each round compares and repeats what is missing, so a crash at any step loses nothing.
+ * the objects are for users. Each round compares and repeats what is missing, so a crash at any step loses nothing. The controller of the
+ * requests announces them.
  */
 export class CallRequests {
   readonly #deps: CallRequestsDeps;
   /** The state of each request as this process last wrote it. */
   readonly #written = new Map<string, string>();
   #revision = NO_REVISION;
-  #roundAt: number;
   #sweptAt = Number.NEGATIVE_INFINITY;
   #collectedAt: number;
 
   constructor(deps: CallRequestsDeps) {
     this.#deps = deps;
-    this.#roundAt = deps.clock.now().getTime();
     this.#collectedAt = deps.clock.monotonic();
   }
 
@@ -55,27 +57,28 @@ export class CallRequests {
     if (mayHaveLost) await this.#expireLost(signal);
     const isSweep = clock.monotonic() - this.#sweptAt >= SWEEP_MS;
     if (revision !== this.#revision || isSweep) {
-      const since = this.#roundAt;
-      const now = clock.now().getTime();
-      for (const uid of await source.agents(signal)) await this.#sync(uid, { since, now, isSweep }, signal);
+      const failures: unknown[] = [];
+      for (const uid of await source.agents(signal)) {
+        // What cannot be written of one agent keeps no request of another one from its users.
+        await this.#sync(uid, isSweep, signal).catch((error: unknown) => failures.push(error));
+        signal.throwIfAborted();
+      }
+      if (failures.length > 0) throw failures[0];
       this.#revision = revision;
-      this.#roundAt = now;
       if (isSweep) this.#sweptAt = clock.monotonic();
     }
     if (clock.monotonic() - this.#collectedAt >= GC_MS) await this.#collect(signal);
     return ROUND_MS;
   }
 
-  async #sync(uid: string, round: Round, signal: AbortSignal): Promise<void> {
-    const { source, agent: agentOf } = this.#deps;
-    const agent = agentOf(uid);
-    if (agent === undefined) return;
+  async #sync(uid: string, isSweep: boolean, signal: AbortSignal): Promise<void> {
+    const { source, agent } = this.#deps;
+    if (agent(uid) === undefined) return;
     const ended: PendingCall[] = [];
     for (const call of await source.calls(uid, signal)) {
-      const hasEnded = round.isSweep && !(await source.hasMessage(call, signal));
+      const hasEnded = isSweep && !(await source.hasMessage(call, signal));
       const current = hasEnded ? endedCall(call) : call;
-      await this.#show(agent, current, signal);
-      for (const to of dueEscalations(current, round.since, round.now)) this.#report(agent, current, to);
+      await this.#show(current, signal);
       if (hasEnded) ended.push(call);
     }
     if (ended.length > 0) await source.remove(uid, ended, signal);
@@ -83,28 +86,53 @@ export class CallRequests {
   }
 
   /** Creates the request, and writes what was decided. */
-  async #show(agent: StoredAgent, call: PendingCall, signal: AbortSignal): Promise<void> {
+  async #show(call: PendingCall, signal: AbortSignal): Promise<void> {
     const key = `${call.namespace}/${call.request}`;
     const status = requestStatus(call);
     const state = JSON.stringify(status ?? 'pending');
     const written = this.#written.get(key);
     if (written === state) return;
-    if (written === undefined && (await this.#create(call, signal))) {
-      const { request, tool, risk, summary } = call;
-      const message = `the call of ${tool} (risk ${risk}) waits for an approval, ApprovalRequest ${request}: ${summary}`;
-      this.#deps.events.record(subjectOf(agent), { type: 'Normal', reason: 'ApprovalRequested', message });
+    if (written === undefined) await this.#create(call, signal);
+    if (status !== undefined) {
+      // An earlier leader has recorded the decision that the object shows.
+      const shown = (await this.#read(call, signal))?.status?.decision;
+      if (call.decision !== undefined && shown !== call.decision.decision)
+        await this.#recordDecision(call, call.decision);
+      await this.#writeStatus(call, status, signal);
     }
-    if (status !== undefined) await this.#writeStatus(call, status, signal);
     this.#written.set(key, state);
   }
 
-  async #create(call: PendingCall, signal: AbortSignal): Promise<boolean> {
+  #read({ namespace, request }: PendingCall, signal: AbortSignal): Promise<StoredRequest | undefined> {
+    return this.#deps.client.get<StoredRequest>(TYPES.approvalRequests, { namespace, name: request }, signal);
+  }
+
+  /** Before the object shows it, so that no decision is without its record. */
+  async #recordDecision(
+    call: Pick<PendingCall, 'namespace' | 'request' | 'tool' | 'argumentsDigest' | 'callId' | 'agent' | 'agentUid'>,
+    decided: CallDecision,
+  ): Promise<void> {
+    const { namespace, request, tool, argumentsDigest, callId, agent, agentUid } = call;
+    const { decision } = decided;
+    const reason = printable(decided.reason, 300);
+    await this.#deps.audit?.append(
+      namespace,
+      {
+        action: 'approval.decided',
+        actor: actorOf(decided),
+        evidence: 'observed',
+        subject: request,
+        facts: { tool, argumentsDigest, callId, agent, decision, reason },
+      },
+      `approval.decided/${agentUid}/${request}/${decision}`,
+    );
+  }
+
+  async #create(call: PendingCall, signal: AbortSignal): Promise<void> {
     try {
       await this.#deps.client.create(TYPES.approvalRequests, requestObject(call), signal);
-      return true;
     } catch (error) {
-      if (error instanceof ApiError && error.status === ALREADY_EXISTS) return false;
-      throw error;
+      if (!(error instanceof ApiError && error.status === ALREADY_EXISTS)) throw error;
     }
   }
 
@@ -122,11 +150,6 @@ export class CallRequests {
     }
   }
 
-  #report(agent: StoredAgent, { request, tool }: PendingCall, to: string[]): void {
-    const message = `ApprovalRequest ${request} for a call of ${tool} is still pending; asked now: ${to.join(', ')}`;
-    this.#deps.events.record(subjectOf(agent), { type: 'Warning', reason: 'ApprovalEscalated', message });
-  }
-
   /** Ends the requests whose calls are not in NATS any more: their approval would permit nothing. The objects are read before the calls. */
   async #expireLost(signal: AbortSignal): Promise<void> {
     const { source, agent: agentOf } = this.#deps;
@@ -135,8 +158,11 @@ export class CallRequests {
       const { namespace = '', name: request } = metadata;
       const calls = await source.calls(spec.agent.uid, signal);
       if (calls.some((call) => call.request === request && call.namespace === namespace)) continue;
-      await this.#writeStatus({ namespace, request }, { decision: 'Expired', decidedBy: 'system' }, signal);
-      const message = `ApprovalRequest ${request} for a call of ${spec.tool ?? 'a tool'} expired: NATS lost the call with its message; send the message again`;
+      const { call } = spec.subject;
+      const lost = { decision: 'Expired', by: 'system', reason: LOST } as const;
+      if (call !== undefined) await this.#recordDecision({ ...call, namespace, request }, lost);
+      await this.#writeStatus({ namespace, request }, { decision: lost.decision, decidedBy: lost.by }, signal);
+      const message = `ApprovalRequest ${request} for a call of ${spec.tool ?? 'a tool'} expired: ${LOST}; send the message again`;
       const agent = agentOf(spec.agent.uid);
       if (agent !== undefined)
         this.#deps.events.record(subjectOf(agent), { type: 'Warning', reason: 'ApprovalExpired', message });
@@ -158,12 +184,6 @@ export class CallRequests {
     }
     this.#collectedAt = clock.monotonic();
   }
-}
-
-interface Round {
-  since: number;
-  now: number;
-  isSweep: boolean;
 }
 
 type StoredRequest = KubeObject & {

@@ -1,11 +1,15 @@
 import { API_VERSION } from '../../api/names.ts';
 import type { ApprovalRequestSpec, ApprovalRequestStatus } from '../../api/v1alpha1/approvalrequest.ts';
-import type { PendingCall } from '../../nats/pending-calls.ts';
+import { printable } from '../../lib/printable.ts';
+import type { CallDecision, PendingCall } from '../../nats/pending-calls.ts';
+import { POLICY_ACTOR } from '../approval/timed-out.ts';
 import { MANAGED_LABEL } from '../kube/types.ts';
 
 /** Label of the ApprovalRequests of calls; the operator deletes those that were decided long ago. */
 export const CALL_REQUEST_LABEL = { 'temper.dev/approval-type': 'ToolCall' } as const;
 
+/** Who ends a request that nothing can decide any more. */
+const SYSTEM = 'system';
 const MESSAGE_ENDED = 'the message of the call has ended';
 
 /** How long a decided request stays for users to see. */
@@ -58,16 +62,16 @@ export function requestStatus({ decision, used }: PendingCall): ApprovalRequestS
   };
 }
 
-/** The steps of the escalation of a pending request whose time came between two rounds. */
-export function dueEscalations({ decision, escalation = [] }: PendingCall, since: number, now: number): string[][] {
-  if (decision !== undefined) return [];
-  return escalation.filter(({ at }) => Date.parse(at) > since && Date.parse(at) <= now).map(({ to }) => to);
+/** Who decided, for the audit chain. */
+export function actorOf({ decision, by, timedOut }: CallDecision): string {
+  if (timedOut === true) return POLICY_ACTOR;
+  return decision === 'Expired' ? SYSTEM : `user/${printable(by, 120)}`;
 }
 
 /** A call whose message has ended cannot be resumed. */
 export function endedCall(call: PendingCall): PendingCall {
   if (call.decision !== undefined) return call;
-  return { ...call, decision: { decision: 'Expired', by: 'system', reason: MESSAGE_ENDED } };
+  return { ...call, decision: { decision: 'Expired', by: SYSTEM, reason: MESSAGE_ENDED } };
 }
 
 /** Whether a request of a call was decided so long ago that it is deleted. */

@@ -83,6 +83,7 @@ const awaiting = (change: object): ObservedPromotion => ({
   },
   verdict: { decision: 'Pending', ignored: [] },
   hasRequest: false,
+  timeout: 'None',
   pendingOfAgent: 0,
   toolExists: true,
   ...change,
@@ -216,6 +217,17 @@ describe('the plan of a promotion', () => {
       assert.ok(denied.state === 'Rejected' && denied.notBefore === '2026-05-05T12:00:00.000Z');
     }
     assert.equal(stageOf(awaiting({ toolExists: false })).state, 'Candidate');
+  });
+
+  it('a timeout of the policy denies a promotion as a user does, and the status of its request decides when', () => {
+    const approved = { verdict: { decision: 'Approve', approval: { ...AN_APPROVAL, decision: 'Approve' } } };
+    for (const verdict of [{}, approved]) {
+      const due = awaiting({ hasRequest: true, timeout: 'Due', ...verdict });
+      assert.deepEqual(planPromotion(due), { step: 'wait' });
+      const denied = stageOf(awaiting({ hasRequest: true, timeout: 'Denied', ...verdict }));
+      assert.ok(denied.state === 'Rejected' && denied.notBefore === '2026-05-05T12:00:00.000Z');
+      assert.match(denied.reason, /no approver decided before its timeout/);
+    }
   });
 
   it('the panel is asked once per ten minutes, and its verdict is the decision', () => {

@@ -212,7 +212,11 @@ export function anOperator(cluster: Cluster, crash = new Crash(Number.POSITIVE_I
     audit: undefined,
     policies: new Cache([cluster.policies]),
     store: crash.wrap(memory),
-    events: { record: (_subject, note) => void events.push(note), [Symbol.asyncDispose]: async () => undefined },
+    events: {
+      record: (_subject, note) => void events.push(note),
+      written: async () => undefined,
+      [Symbol.asyncDispose]: async () => undefined,
+    },
   };
   const reconciler = new PromotionReconciler(deps);
   const keys = new Set<string>();

@@ -65,7 +65,7 @@ async function aStore(verdicts: Partial<ReturnType<typeof aVerdict>>[] = []): Pr
 
 function requestWith(evidence: Awaited<ReturnType<typeof requestEvidence>>): ApprovalRequest {
   const facts = { tool: TOOL, agent: AGENT, nonce: NONCE, attempt: ' 0', agents: ['analyst'], replaced: undefined };
-  return requestObject({ ...facts, evidence });
+  return requestObject({ ...facts, evidence, times: {} });
 }
 
 /** The page that `kubectl temper requests NAME` prints. */

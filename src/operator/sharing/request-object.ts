@@ -3,6 +3,7 @@ import type { ApprovalRequest, PromotionReview } from '../../api/v1alpha1/approv
 import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import { sha256 } from '../../lib/canonical.ts';
 import { printable } from '../../lib/printable.ts';
+import type { requestTimes } from '../../policy/approval-rules.ts';
 import { MANAGED_LABEL, type StoredAgent } from '../kube/types.ts';
 import type { StoredTool } from '../tool/stored-tool.ts';
 import type { RequestEvidence } from './request-evidence.ts';
@@ -17,6 +18,8 @@ export interface RequestFacts {
   readonly agents: readonly string[];
   readonly replaced: StoredTool | undefined;
   readonly evidence: RequestEvidence;
+  /** Of the policy of the agent, from now on. */
+  readonly times: ReturnType<typeof requestTimes>;
 }
 
 const MAX_AGENTS = 20;
@@ -26,7 +29,7 @@ const NAME_CHARACTERS = 8;
 
 /** The ApprovalRequest for the promotion of a tool to tier Shared. Pure. */
 export function requestObject(facts: RequestFacts): ApprovalRequest {
-  const { tool, agent, nonce, agents } = facts;
+  const { tool, agent, nonce, agents, times } = facts;
   const { namespace } = tool.metadata;
   const { tool: name, digest, requires } = tool.facts;
   const required = requirementsOf(requires);
@@ -46,6 +49,7 @@ export function requestObject(facts: RequestFacts): ApprovalRequest {
       from: 'Agent',
       to: 'Shared',
       review: reviewOf(facts),
+      ...times,
       subject: { promotion: { tool: name, digest, tier: 'Shared' } },
     },
   };

@@ -98,9 +98,37 @@ describe('the request for tier Shared', () => {
         agents: ['analyst'],
         replaced: undefined,
         evidence: {},
+        times: {},
       }).metadata.name;
     assert.equal(nameOf(' 0'), nameOf(' 0'));
     assert.notEqual(nameOf(' 0'), nameOf(`${NONCE} 1`));
+  });
+});
+
+describe('a request for tier Shared that timed out', () => {
+  const timedOut = (nonce = NONCE, lastTransitionTime = '2031-05-05T11:30:00Z'): StoredRequest => {
+    const condition = { type: 'Decided', status: 'True' as const, reason: 'TimedOut', message: '', lastTransitionTime };
+    return { ...aRequest(undefined, nonce), status: { decision: 'Expired', conditions: [condition] } };
+  };
+
+  it('the next request waits for the cool-down, as after a denial, and another one is never the same', () => {
+    const planned = planSharing(observe({ requests: [timedOut()] }));
+    assert.ok(planned.step === 'stay' && planned.condition.reason === 'ApprovalDenied');
+    assert.match(planned.condition.message, /the policy denied it, because no approver decided in time/);
+    assert.equal(planned.retryMs, 23.5 * HOUR_MS);
+    const next = { now: new Date(NOW.getTime() + 24 * HOUR_MS) };
+    assert.deepEqual(planSharing(observe({ requests: [timedOut()], ...next })), { step: 'request', after: NONCE });
+    const both = [timedOut(), timedOut('newer-nonce-0000', '2031-05-05T11:45:00Z')];
+    const waits = planSharing(observe({ requests: both }));
+    assert.ok(waits.step === 'stay' && waits.retryMs === 23.75 * HOUR_MS);
+    const denied = { requests: [timedOut()], approvals: [denial('2031-05-05T11:45:00Z')] };
+    const after = planSharing(observe(denied));
+    assert.ok(after.step === 'stay' && /alice denied it/.test(after.condition.message));
+  });
+
+  it('a request that expired for another reason keeps none from following', () => {
+    const expired = { ...aRequest(), status: { decision: 'Expired' as const } };
+    assert.equal(reasonOf({ requests: [expired] }), 'request');
   });
 });
 
@@ -114,6 +142,7 @@ describe('the decision of a request', () => {
       source: aTool({ tier: 'Agent', agent: 'analyst' }, { status: { active: true } }),
       shared: undefined,
       olderTwin: undefined,
+      coolDownMs: 48 * HOUR_MS,
       ...change,
     });
   const outcome = (change: Partial<ObservedRequest>): string => {
@@ -137,6 +166,45 @@ describe('the decision of a request', () => {
     assert.equal(outcome({ verdict: { decision: 'Deny', approval: denial('') } }), 'Denied');
     assert.equal(outcome({ verdict: { decision: 'Revoke', approval: denial('') }, source: undefined }), 'Revoked');
     assert.equal(outcome({}), 'wait');
+  });
+
+  it('its timeout denies a request that no approver decided, and never approves one', () => {
+    const spec = { ...aRequest().spec, expiresAt: NOW.toISOString() };
+    const overdue = (onTimeout: 'Wait' | 'Deny' | 'Approve', tier: 'Agent' | 'Shared' = 'Shared'): StoredRequest => {
+      const about = { promotion: { ...subject.promotion, tier } };
+      return { ...aRequest(), spec: { ...spec, onTimeout, subject: about } };
+    };
+    for (const tier of ['Agent', 'Shared'] as const) {
+      const planned = decide({ request: overdue('Deny', tier) });
+      assert.ok(planned.step === 'decide' && planned.share === undefined);
+      assert.deepEqual([planned.decision, planned.by, planned.actor], ['Expired', 'policy', 'policy']);
+      assert.equal(planned.condition.reason, 'TimedOut');
+      for (const other of ['Wait', 'Approve'] as const)
+        assert.equal(outcome({ request: overdue(other, tier) }), 'wait', other);
+      assert.equal(outcome({ request: overdue('Deny', tier), now: new Date(NOW.getTime() - 1) }), 'wait');
+    }
+    assert.equal(
+      outcome({ request: overdue('Deny'), verdict: { decision: 'Approve', approval: approve } }),
+      'Approved',
+      'what the operator sees first counts',
+    );
+  });
+
+  it('a request that timed out is final, and stays for the cool-down that it begins', () => {
+    const conditions = [
+      {
+        type: 'Decided',
+        status: 'True' as const,
+        reason: 'TimedOut',
+        message: '',
+        lastTransitionTime: NOW.toISOString(),
+      },
+    ];
+    const request = { ...aRequest(), status: { decision: 'Expired' as const, conditions } };
+    const at = (hours: number) => ({ request, now: new Date(NOW.getTime() + hours * HOUR_MS) });
+    assert.equal(outcome({ ...at(0), verdict: { decision: 'Approve', approval: approve } }), 'keep');
+    assert.equal(outcome(at(47)), 'keep');
+    assert.equal(outcome(at(48)), 'remove');
   });
 
   it('a decision is final, and the request is removed a day later', () => {

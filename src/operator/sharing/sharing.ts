@@ -1,6 +1,7 @@
 import type { ApprovalRecord } from '../../approvals/approval-record.ts';
 import { printable } from '../../lib/printable.ts';
 import type { StoredRequest } from '../approval/stored-decision.ts';
+import { isTimedOut } from '../approval/timed-out.ts';
 import type { ConditionUpdate } from '../conditions.ts';
 import type { StoredTool } from '../tool/stored-tool.ts';
 
@@ -28,7 +29,7 @@ export interface ObservedSharing {
 
 export type SharingStep =
   | {
-      readonly step: 'request' /** The nonce of the last denial: a new request differs from the denied one. */;
+      readonly step: 'request' /** The nonce of the last request that was denied or timed out: a new one differs from it. */;
       readonly after: string;
     }
   | { readonly step: 'stay'; readonly condition: ConditionUpdate<'Shared'>; readonly retryMs?: number };
@@ -47,15 +48,21 @@ export function planSharing(observed: ObservedSharing): SharingStep {
   return afterDenial(observed, denied) ?? obstacle(observed) ?? { step: 'request', after: denied?.nonce ?? '' };
 }
 
+/** The end of a request that shared no tool. */
+interface Denial {
+  readonly nonce: string;
+  /** In milliseconds. */
+  readonly at: number;
+  readonly message: string;
+}
+
 /** The cool-down after the last denial. */
-function afterDenial({ rules, now }: ObservedSharing, denied: ApprovalRecord | undefined): SharingStep | undefined {
+function afterDenial({ rules, now }: ObservedSharing, denied: Denial | undefined): SharingStep | undefined {
   if (denied === undefined) return undefined;
-  const waitMs = Date.parse(denied.createdAt) + rules.coolDownMs - now.getTime();
+  const waitMs = denied.at + rules.coolDownMs - now.getTime();
   if (waitMs <= 0) return undefined;
   const next = new Date(now.getTime() + waitMs).toISOString();
-  const why = denied.reason === undefined ? '' : `: ${printable(denied.reason, 300)}`;
-  const message = `${printable(denied.by, 120)} denied it${why}; the next request follows after ${next}`;
-  return stay('ApprovalDenied', message, waitMs);
+  return stay('ApprovalDenied', `${denied.message}; the next request follows after ${next}`, waitMs);
 }
 
 /** What has to change before the tool could be shared. */
@@ -100,14 +107,29 @@ function sharedState({ metadata, status }: StoredTool): [reason: string, message
   ];
 }
 
-function latestDenial({ tool, approvals }: ObservedSharing): ApprovalRecord | undefined {
+/** By an approver, or by the policy after a timeout. */
+function latestDenial({ tool, approvals, requests }: ObservedSharing): Denial | undefined {
   const { digest } = tool.facts;
-  return approvals
+  const byApprovers = approvals
     .filter(
       ({ decision, subject }) =>
         decision === 'Deny' && subject.promotion?.digest === digest && subject.promotion.tier === 'Shared',
     )
-    .sort((one, other) => Date.parse(other.createdAt) - Date.parse(one.createdAt))[0];
+    .map(denialOf);
+  const byTimeout = requests.filter(isTimedOut).map(({ spec, status }): Denial => {
+    const decided = status?.conditions?.find(({ type }) => type === 'Decided');
+    return {
+      nonce: spec.nonce,
+      at: Date.parse(decided?.lastTransitionTime ?? ''),
+      message: 'the policy denied it, because no approver decided in time',
+    };
+  });
+  return [...byApprovers, ...byTimeout].sort((one, other) => other.at - one.at)[0];
+}
+
+function denialOf({ nonce, createdAt, by, reason }: ApprovalRecord): Denial {
+  const why = reason === undefined ? '' : `: ${printable(reason, 300)}`;
+  return { nonce, at: Date.parse(createdAt), message: `${printable(by, 120)} denied it${why}` };
 }
 
 function stay(reason: string, message: string, retryMs?: number): SharingStep {

@@ -31,6 +31,7 @@ export type ReadFacts = Pick<ObservedTool, 'operator' | 'sourceLost' | 'wasRepor
 /** What decides about a request for tier Shared, and who it is about. */
 export interface ObservedRequester extends ObservedSharing {
   readonly agent: StoredAgent;
+  readonly policy: StoredPolicy | undefined;
   /** The agents that have the digest in service at tier Agent. */
   readonly holders: readonly StoredAgent[];
 }
@@ -79,6 +80,7 @@ export class ToolObserver {
     const ofAgent = requests.byIndex(TOOL_INDEX.agent, inNamespace(namespace, agent.metadata.uid));
     return {
       agent,
+      policy,
       tool,
       now: clock.now(),
       shared: this.#shared(tool)[0],

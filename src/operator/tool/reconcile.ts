@@ -18,6 +18,7 @@ import {
   type RerunOrder,
   type RerunProgress,
 } from '../reruns/rerun-plan.ts';
+import { approvalRules, requestTimes } from '../../policy/approval-rules.ts';
 import { revocationOf, revoke } from '../reruns/revocation.ts';
 import type { ToolAudits } from '../tool-audits/tool-audits.ts';
 import type { ToolReruns } from '../reruns/tool-reruns.ts';
@@ -178,7 +179,7 @@ export class ToolReconciler {
     const planned = planSharing(observed);
     if (planned.step === 'stay') return planned;
     const { client, ids, promotionStore: store, audit, auditHead } = this.#deps;
-    const { agent, agents, holders, requests } = observed;
+    const { agent, policy, agents, holders, requests, now } = observed;
     const request = requestObject({
       tool,
       agent,
@@ -187,6 +188,7 @@ export class ToolReconciler {
       attempt: `${planned.after} ${requests.length}`,
       replaced: this.observer.replaced(tool),
       evidence: store === undefined ? {} : await requestEvidence(store, agent, tool, holders),
+      times: requestTimes(approvalRules(policy?.spec.approvals), now),
     });
     await createRequest({ client, audit, auditHead }, request, signal);
     return { condition: requested(request.metadata.name) };

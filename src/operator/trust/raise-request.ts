@@ -4,6 +4,7 @@ import type { ApprovalRequest } from '../../api/v1alpha1/approvalrequest.ts';
 import type { ApprovalSubject } from '../../api/v1alpha1/common.ts';
 import { digestOf } from '../../lib/canonical.ts';
 import type { Json } from '../../lib/json.ts';
+import { approvalRules, requestTimes } from '../../policy/approval-rules.ts';
 import type { TrustRequest } from '../../policy/trust/evaluate.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
 import { ownerReference } from '../pods/pod-ownership.ts';
@@ -43,7 +44,7 @@ export function raiseSubject({ agent, policy, request }: Rise): ApprovalSubject 
 }
 
 /** Owned by its Agent, and deleted with it. */
-export function raiseRequest(rise: Rise): ApprovalRequest {
+export function raiseRequest(rise: Rise, now: Date): ApprovalRequest {
   const { agent, policy, request } = rise;
   const { name, namespace, uid } = agent.metadata;
   const where = request.category === undefined ? '' : ` for tools of category ${request.category}`;
@@ -59,6 +60,7 @@ export function raiseRequest(rise: Rise): ApprovalRequest {
       risk: request.level === 'elevated' ? 'critical' : 'high',
       from: request.from,
       to: request.level,
+      ...requestTimes(approvalRules(policy.spec.approvals), now),
       subject: raiseSubject(rise),
     },
   };

@@ -55,14 +55,15 @@ export class TrustEvaluator {
       const decision = await this.#approvals.decide(rise, signal);
       if (decision !== undefined) decisions.push(decision);
     }
-    const approvalOf = (request: TrustRequest): string | undefined => {
-      const found = decisions.find((one) => isSameRise(one.request, request));
-      return found?.verdict.decision === 'Approve' ? found.verdict.approval.name : undefined;
-    };
-    for (const { name, verdict } of decisions) {
-      if (verdict.decision !== 'Pending') log.info({ request: name, decision: verdict.decision }, 'a rise was decided');
+    const decisionOn = (request: TrustRequest) => decisions.find((one) => isSameRise(one.request, request));
+    for (const { name, decision } of decisions) {
+      if (decision !== 'Pending') log.info({ request: name, decision }, 'a rise was decided');
     }
-    return evaluateAgent(observed, approvalOf);
+    const decided = evaluateAgent(observed, (request) => decisionOn(request)?.approval);
+    if (decided === undefined) return undefined;
+    // What was refused waits for no approver any more.
+    const isOpen = (request: TrustRequest) => (decisionOn(request)?.decision ?? 'Pending') === 'Pending';
+    return { ...decided, requests: decided.requests.filter(isOpen) };
   }
 
   async #record({ agent, policy }: ObservedAgent, { transitions }: TrustEvaluation): Promise<void> {

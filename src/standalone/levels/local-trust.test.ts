@@ -33,10 +33,10 @@ function aTask(change: object = {}) {
   };
 }
 
-async function evaluate(records: RecordStore, policySpec: TrustPolicySpec, agentSpec = anAgentSpec()) {
+async function evaluate(records: RecordStore, policySpec: TrustPolicySpec, agentSpec = anAgentSpec(), now = NOW) {
   const agent = { metadata: { ...OWN }, spec: agentSpec } as Agent;
   const policy = { metadata: { name: 'standard' }, spec: policySpec } as TrustPolicy;
-  const trust = await evaluateLocalTrust({ records, agent, policy, namespace: OWN.namespace, now: NOW });
+  const trust = await evaluateLocalTrust({ records, agent, policy, namespace: OWN.namespace, now });
   const audited: AuditRecord[] = [];
   const ids = { next: (prefix: string) => `${prefix}-${(recorded += 1)}` };
   await trust.store({ append: async (record) => void audited.push(record) }, ids);
@@ -137,6 +137,35 @@ describe('a level that an approver decides, in a state folder', () => {
     await evaluate(records, edited);
     await evaluate(records, WEIGHTED);
     assert.deepEqual((await requests(records)).map(({ decision }) => decision).toSorted(), ['Deny', 'Expired']);
+  });
+
+  it('the timeout of the policy denies a rise, which is not requested again before a spec changes', async () => {
+    const asks: TrustPolicySpec = { ...ASKS, approvals: { timeout: '1h', onTimeout: 'Deny' } };
+    const later = (hours: number) => new Date(NOW.getTime() + hours * 3_600_000);
+    const records = memoryRecordStore();
+    await ratedTasks(records);
+    await evaluate(records, asks);
+    const [asked] = await requests(records);
+    assert.deepEqual(await evaluate(records, asks, anAgentSpec(), later(0.5)), { level: 'sandboxed', audited: [] });
+    const denied = { level: 'sandboxed', audited: ['approval.decided'] };
+    assert.deepEqual(await evaluate(records, asks, anAgentSpec(), later(1)), denied);
+    await decide(records, 'Approve', asked?.name ?? '');
+    assert.deepEqual(await evaluate(records, asks, anAgentSpec(), later(2)), { level: 'sandboxed', audited: [] });
+    assert.deepEqual(await requests(records), [{ ...asked, decision: 'Expired' }]);
+    const edited = { ...asks, description: 'Another version.' };
+    await evaluate(records, edited, anAgentSpec(), later(3));
+    assert.equal((await requests(records)).filter(({ decision }) => decision === '').length, 1);
+  });
+
+  it('a rise that was approved before its timeout is applied after it', async () => {
+    const asks: TrustPolicySpec = { ...ASKS, approvals: { timeout: '1h', onTimeout: 'Deny' } };
+    const records = memoryRecordStore();
+    await ratedTasks(records);
+    await evaluate(records, asks);
+    const [asked] = await requests(records);
+    await decide(records, 'Approve', asked?.name ?? '');
+    const { level } = await evaluate(records, asks, anAgentSpec(), new Date(NOW.getTime() + 7_200_000));
+    assert.equal(level, 'restricted');
   });
 
   it('an approval of another nonce or of another level raises nothing', async () => {

@@ -54,7 +54,7 @@ export async function evaluateLocalTrust(input: LocalTrustInput): Promise<LocalT
       const value = trust === undefined ? { createdAt } : { createdAt, trust };
       await records.put(levelsOf(own), own.name, value as unknown as Json);
       const open = { ...raised, loweredAt: trust?.loweredAt };
-      await requestRaises(records, open, evaluation.requests, { ids, now });
+      await requestRaises(records, open, evaluation.requests, { audit, ids, now });
     },
   };
 }

@@ -2,14 +2,16 @@ import { isDeepStrictEqual } from 'node:util';
 import { API_VERSION } from '../../api/names.ts';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
+import type { Audit } from '../../audit/port.ts';
 import { digestOf, sha256 } from '../../lib/canonical.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
 import { type Json, type JsonObject, member, textAt } from '../../lib/json.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
+import { approvalRules, decidedByTimeout, requestTimes } from '../../policy/approval-rules.ts';
 import type { TrustBinding } from '../../policy/trust/effective.ts';
 import type { TrustRequest } from '../../policy/trust/evaluate.ts';
-import { decisionIn, statusOf, withStatus } from '../approval-objects.ts';
-import { APPROVALS, REQUESTS } from '../stored-decision.ts';
+import { decisionIn, isTimedOut, policyActor, statusOf, timesOf, withStatus } from '../approval-objects.ts';
+import { APPROVALS, REQUESTS, timeOutRequest } from '../stored-decision.ts';
 
 const MAX_NAME_PART = 40;
 
@@ -22,7 +24,10 @@ export interface RaisedAgent {
   readonly loweredAt: string | undefined;
 }
 
-/** The same rise of the same versions has the same request, so a denied rise is not requested again before a spec changes. */
+/**
+ * The same rise of the same versions has the same request, so a rise that an approver or the timeout of the policy denied is not requested
+ * again before a spec changes.
+ */
 export function raiseRequestName(raised: RaisedAgent, { category, level }: TrustRequest): string {
   const { agent, namespace, binding, loweredAt = '' } = raised;
   const { agentGeneration, policyUid, policyGeneration } = binding;
@@ -54,17 +59,18 @@ export async function useApproval(records: RecordStore, name: string, now: Date)
   await records.put(REQUESTS, name, withStatus(stored, name, { usedAt: now.toISOString() }));
 }
 
-/** Asks for each of these rises once, and ends the requests of the agent for others. */
+/** Asks for each of these rises once, and ends the requests of the agent for others and those whose timeout denies them. */
 export async function requestRaises(
   records: RecordStore,
   raised: RaisedAgent,
   requests: readonly TrustRequest[],
-  { ids, now }: { ids: IdGenerator; now: Date },
+  { audit, ids, now }: { audit: Pick<Audit, 'append'>; ids: IdGenerator; now: Date },
 ): Promise<void> {
   const wanted = new Map(requests.map((request) => [raiseRequestName(raised, request), request]));
   for (const { name, value } of await records.list(REQUESTS)) {
     const isStale = isRaiseOf(value, raised) && statusOf(value) === '' && !wanted.has(name);
     if (isStale) await records.put(REQUESTS, name, withStatus(value, name, { decision: 'Expired' }));
+    else if (isRaiseOf(value, raised) && isOverdue(value, now)) await timeOut(records, raised, { name, audit });
   }
   for (const [name, request] of wanted) {
     const stored = await records.get(REQUESTS, name);
@@ -75,10 +81,28 @@ export async function requestRaises(
   }
 }
 
+/** No timeout approves a rise. */
+function isOverdue(request: Json, now: Date): boolean {
+  return statusOf(request) === '' && decidedByTimeout(timesOf(request), now) === 'Deny';
+}
+
+async function timeOut(
+  records: RecordStore,
+  { agent, policy }: RaisedAgent,
+  { name, audit }: { name: string; audit: Pick<Audit, 'append'> },
+): Promise<void> {
+  const actor = policyActor(policy.metadata.name);
+  const subject = `agent/${agent.metadata.name}`;
+  const facts = { request: name, decision: 'Expired', reason: 'no approver decided before the timeout' };
+  await audit.append({ action: 'approval.decided', actor, evidence: 'observed', subject, facts });
+  await timeOutRequest(records, name, actor);
+}
+
 function isApproved(request: Json | undefined, approval: Json | undefined): boolean {
   const spec = member(approval, 'spec');
   return (
     !isEnded(request) &&
+    !isTimedOut(request) &&
     decisionIn(approval)?.decision === 'Approve' &&
     textAt(spec, ['nonce']) !== '' &&
     textAt(spec, ['nonce']) === textAt(request, ['spec', 'nonce']) &&
@@ -88,7 +112,7 @@ function isApproved(request: Json | undefined, approval: Json | undefined): bool
 
 /** It was applied, or its requirements were not met any more. */
 function isEnded(request: Json | undefined): boolean {
-  return statusOf(request) === 'Expired' || textAt(request, ['status', 'usedAt']) !== '';
+  return (statusOf(request) === 'Expired' && !isTimedOut(request)) || textAt(request, ['status', 'usedAt']) !== '';
 }
 
 function isAsk(stored: Json | undefined, raised: RaisedAgent, request: TrustRequest): boolean {
@@ -141,6 +165,7 @@ function raiseRequest(
       risk: level === 'elevated' ? 'critical' : 'high',
       from,
       to: level,
+      ...requestTimes(approvalRules(policy.spec.approvals), now),
       subject: subjectOf(raised, request),
     },
     status: {},

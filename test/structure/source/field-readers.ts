@@ -207,6 +207,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.quotas.costPerMonth',
     ],
     'operator/namespace/objects.ts': ['spec.quotas.cpu', 'spec.quotas.memory'],
+    // For all that waits for an approver: see MAKES_REQUESTS.
     'policy/approval-rules.ts': [
       'spec.approvals.timeout',
       'spec.approvals.onTimeout',
@@ -298,3 +299,16 @@ export const FOR_HUMAN_READERS: readonly string[] = [
 
 /** Kinds that record a decision. `temper run` writes and reads them in its state folder; on a cluster see NOT_IN_FORCE. */
 export const WRITTEN_BY_TEMPER: readonly string[] = ['ApprovalRequest', 'Approval'];
+
+/** The modules below `src` that make an ApprovalRequest, by what it is about. Each gives it the times of `spec.approvals`. */
+export const MAKES_REQUESTS: Readonly<Record<string, string>> = {
+  'gateway/approvals/pending-call.ts': 'a call on a cluster',
+  'operator/promotion/approval/approval-request.ts': 'tier Agent on a cluster',
+  'operator/sharing/request-object.ts': 'tier Shared on a cluster',
+  'operator/trust/raise-request.ts': 'a rise of a level on a cluster',
+  'standalone/approval-objects.ts': 'a call or a promotion in a state folder',
+  'standalone/levels/raise-requests.ts': 'a rise of a level in a state folder',
+};
+
+/** Shows the calls of gateways, which have their times. */
+export const SHOWS_REQUESTS: readonly string[] = ['operator/calls/plan.ts'];

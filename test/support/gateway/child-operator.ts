@@ -34,7 +34,11 @@ export async function openChildOperator(fixture: GatewayFixture, namespace: stri
     secrets: createSecretRedactor(),
   });
   const source = natsChildRequests({ current: () => bus, waitForConnection: async () => bus });
-  const events = { record: () => undefined, [Symbol.asyncDispose]: async () => undefined };
+  const events = {
+    record: () => undefined,
+    written: async () => undefined,
+    [Symbol.asyncDispose]: async () => undefined,
+  };
   const round = async (replaced: Partial<ChildRequestSource> = {}): Promise<void> => {
     const found = await client.list<StoredPolicy>(TYPES.trustPolicies, { namespace }, signal);
     const policies = {

@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApprovalRequest } from '../../../src/api/v1alpha1/approvalrequest.ts';
+import type { TrustPolicySpec } from '../../../src/api/v1alpha1/trustpolicy.ts';
 import type { CallApproval, PodDelivery } from '../../../src/gateway-api/pod-api.ts';
 import type { SessionStreamLine, UserMessageReceipt } from '../../../src/gateway-api/user-api.ts';
 import { loadClusterAccess } from '../../../src/kube/client/cluster-access.ts';
 import { createKubeClient } from '../../../src/kube/client/http-kube-client.ts';
 import { createTransport } from '../../../src/kube/client/transport.ts';
+import { textAt } from '../../../src/lib/json.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
+import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { CallRequests } from '../../../src/operator/calls/call-requests.ts';
 import type { StoredAgent } from '../../../src/operator/kube/types.ts';
+import { natsOperatorAudit } from '../../../src/operator/nats/audit-writer.ts';
 import { natsPendingCalls } from '../../../src/operator/nats/sources/pending-call-source.ts';
 import { createLogger } from '../../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
@@ -28,9 +32,13 @@ export function parsed({ text, status }: HttpResponse, expected = 200): unknown 
 }
 
 /** An agent under a policy that escalates its calls, its pod, its user, and an operator that has just started at each round. */
-export async function openParkedCalls(fixture: GatewayFixture, name: string) {
+export async function openParkedCalls(
+  fixture: GatewayFixture,
+  name: string,
+  approvals: TrustPolicySpec['approvals'] = {},
+) {
   await using opening = new AsyncDisposableStack();
-  await fixture.createPolicy('team-a', `guarded-${name}`, GUARDED);
+  await fixture.createPolicy('team-a', `guarded-${name}`, { ...GUARDED, approvals });
   const spec = { trustPolicyRef: { name: `guarded-${name}` }, grants: { tools: ['*'], messages: ['*'] } };
   const { token, uid } = await fixture.createRunningAgent('team-a', name, spec);
   const userToken = await fixture.createUserToken('team-a');
@@ -46,6 +54,7 @@ export async function openParkedCalls(fixture: GatewayFixture, name: string) {
   const access = await loadClusterAccess({ kind: 'file', path: fixture.plane.kubeconfig }, systemClock);
   const transport = opening.use(createTransport({ access, clock: systemClock, metrics: NO_METRICS }));
   const client = createKubeClient(transport);
+  const audit = natsOperatorAudit({ current: () => bus });
   const signal = new AbortController().signal;
   const agent = { apiVersion: 'temper.dev/v1alpha1', kind: 'Agent', metadata: { namespace: 'team-a', name, uid } };
   const replica = (): GatewayProcess => {
@@ -104,10 +113,10 @@ export async function openParkedCalls(fixture: GatewayFixture, name: string) {
       return world.post('/v1/approvals/use', { deliveryToken, request }, key);
     },
     async operatorRound(): Promise<void> {
-      const events = { record: () => undefined, [Symbol.asyncDispose]: async () => undefined };
+      const events = { record: () => undefined };
       const source = natsPendingCalls({ current: () => bus });
       const own = (agentUid: string) => (agentUid === uid ? (agent as unknown as StoredAgent) : undefined);
-      const deps = { source, agent: own, client, events, clock: systemClock, log };
+      const deps = { source, agent: own, client, events, audit, clock: systemClock, log };
       await new CallRequests(deps).round(signal);
     },
     async request(request: string): Promise<ApprovalRequest> {
@@ -130,6 +139,13 @@ export async function openParkedCalls(fixture: GatewayFixture, name: string) {
           subject: { call: { ...spec.subject.call, ...call } },
         },
       });
+    },
+    /** The observed records of the audit chain about a request. */
+    async audited(request: string): Promise<string[]> {
+      const records = await createNatsAudit(bus).all('team-a', 10_000);
+      return records
+        .filter(({ subject, evidence }) => subject === request && evidence === 'observed')
+        .map(({ action, actor, facts }) => `${action} ${actor} ${textAt(facts, ['decision'], textAt(facts, ['by']))}`);
     },
     async lines(session: string): Promise<SessionStreamLine[]> {
       const path = `${MESSAGES}/${name}/sessions/${session}/events`;

@@ -2,6 +2,7 @@ import { API_VERSION } from '../../../api/names.ts';
 import type { ApprovalRequest } from '../../../api/v1alpha1/approvalrequest.ts';
 import { sha256 } from '../../../lib/canonical.ts';
 import { printable } from '../../../lib/printable.ts';
+import type { requestTimes } from '../../../policy/approval-rules.ts';
 import { topicsOf } from '../../../tempering/examination/questions.ts';
 import { formatFigures } from '../../../tempering/promotion/promotion-messages.ts';
 import type { PromotionRecord } from '../../../tempering/promotion/promotion-record.ts';
@@ -27,13 +28,15 @@ export interface RequestedTool {
   readonly claimed: Pick<RequestEvidence, 'uses' | 'usedBy'>;
   /** What the promotion deactivates, because the agent has its maximum of tools. */
   readonly leaving: LeavingTool | undefined;
+  /** Of the policy of the agent, from now on. */
+  readonly times: ReturnType<typeof requestTimes>;
 }
 
 /** The ApprovalRequest for a promotion to tier Agent, which is deleted with its agent. Its summary has no text of an author. Pure. */
 export function approvalRequest(
   record: Extract<PromotionRecord, { state: 'AwaitingApproval' }>,
   agent: StoredAgent,
-  { tool: { artifact }, tainted, claimed, leaving }: RequestedTool,
+  { tool: { artifact }, tainted, claimed, leaving, times }: RequestedTool,
 ): ApprovalRequest {
   const { tool, digest, nonce, request, figures, verdicts, questions } = record;
   const { apis } = artifact.requires;
@@ -76,6 +79,7 @@ export function approvalRequest(
           })),
         })),
       },
+      ...times,
       subject: { promotion: { tool, digest, tier: 'Agent' } },
     },
   };

@@ -57,6 +57,11 @@ export function parkedCallTests(open: () => GatewayFixture): void {
     const { status } = await world.request(asked.request);
     assert.deepEqual([status?.decision, status?.decidedBy], ['Approve', 'temper-admin']);
     assert.ok(status?.usedAt !== undefined);
+    await world.operatorRound();
+    assert.deepEqual(await world.audited(asked.request), [
+      'approval.used agent/parked temper-admin',
+      'approval.decided user/temper-admin Approve',
+    ]);
 
     parsed(await world.post('/v1/deliveries', ack(resumed)), 204);
     const last = await world.next();
@@ -128,6 +133,55 @@ export function parkedCallTests(open: () => GatewayFixture): void {
     assertError(await send(other, 'send-2'), 'TEMPER_POLICY_DENIED');
     parsed(await send(one, 'send-1'), 200);
     assertError(await send(other, 'send-3'), 'TEMPER_POLICY_DENIED');
+  });
+
+  it('a parked call of low risk resumes by the timeout of its policy, which approves it in its own name', async () => {
+    const byRisk = [{ risk: 'low' as const, timeout: '2s', onTimeout: 'Approve' as const }];
+    await using world = await openParkedCalls(open(), 'approved-late', { byRisk });
+    const sent = await world.send('read the note', 's-1');
+    const first = await world.next();
+    const asked = await world.approval(first);
+    parsed(await world.post('/v1/deliveries', park(first, asked.request)), 204);
+    const resumed = await world.next();
+    assert.equal(resumed.message.id, sent.id);
+    const decided = await world.approval(resumed);
+    assert.deepEqual([decided.decision, decided.by], ['Approve', 'policy']);
+    parsed(await world.use(resumed, asked.request), 204);
+    assertError(await world.use(resumed, asked.request, 'another-attempt'), 'TEMPER_APPROVAL_USED');
+    const { status } = await world.request(asked.request);
+    assert.deepEqual([status?.decision, status?.decidedBy], ['Approve', 'policy']);
+    assert.ok(status?.usedAt !== undefined);
+    parsed(await world.post('/v1/deliveries', ack(resumed)), 204);
+    await world.operatorRound();
+    assert.equal(
+      (await world.request(asked.request)).status?.decision,
+      'Approve',
+      'the end of the message changes nothing',
+    );
+    assert.deepEqual(await world.audited(asked.request), [
+      'approval.used agent/approved-late policy',
+      'approval.decided policy Approve',
+    ]);
+  });
+
+  it('a parked call resumes by the timeout that denies it, and an Approval that comes later permits nothing', async () => {
+    await using world = await openParkedCalls(open(), 'denied-late', { timeout: '2s', onTimeout: 'Deny' });
+    const sent = await world.send('read the note', 's-1');
+    const first = await world.next();
+    const asked = await world.approval(first);
+    const object = await world.request(asked.request);
+    parsed(await world.post('/v1/deliveries', park(first, asked.request)), 204);
+    const resumed = await world.next();
+    assert.equal(resumed.message.id, sent.id);
+    const decided = await world.approval(resumed);
+    assert.deepEqual([decided.decision, decided.by], ['Expired', 'policy']);
+    await world.approve(object);
+    await world.replaceGateway();
+    assert.equal((await world.approval(resumed)).decision, 'Expired');
+    assertError(await world.use(resumed, asked.request), 'TEMPER_APPROVAL_DENIED');
+    const { status } = await world.request(asked.request);
+    assert.deepEqual([status?.decision, status?.decidedBy, status?.usedAt], ['Expired', 'policy', undefined]);
+    assert.deepEqual(await world.audited(asked.request), ['approval.decided policy Expired']);
   });
 
   it('a denied call resumes with the denial, an agent has at most five requests, and a call of the gateway itself needs its own use', async () => {

@@ -49,9 +49,10 @@ export function agentApprovalTests(open: () => ApprovalsFixture): void {
   });
 
   /** A tool of a new agent whose promotion waits for a user. */
-  async function waiting(agent: string) {
+  async function waiting(agent: string, approvals: object = {}) {
     const fixture = open();
-    const prepared = await prepareTool(fixture, agent, { policy: POLICY, change: CHANGE });
+    const policy = { ...POLICY, approvals };
+    const prepared = await prepareTool(fixture, agent, { policy, change: CHANGE });
     await requestPromotion(fixture.gateway, prepared);
     const request = await poll('the request for tier Agent', async () => {
       const requests = await fixture.list<ApprovalRequest>('approvalRequests');
@@ -82,6 +83,46 @@ export function agentApprovalTests(open: () => ApprovalsFixture): void {
     const tool = await active();
     assert.deepEqual([tool.spec.tier, tool.spec.artifact], ['Agent', artifact]);
     await fixture.reason('approvalrequests', metadata.name, 'Decided', 'Approved');
+  });
+
+  it('a promotion that no user decides in time is denied by the policy, and an Approval that comes later has no effect', async () => {
+    const fixture = open();
+    const approvals = {
+      timeout: '4s',
+      onTimeout: 'Deny',
+      byRisk: [{ risk: 'medium', timeout: '1h', onTimeout: 'Approve' }],
+      escalation: [{ after: '1s', to: ['group:oncall'] }],
+    };
+    const { artifact, request, objects, key, uid } = await waiting('unattended', approvals);
+    const { name } = request.metadata;
+    assert.equal(request.spec.onTimeout, 'Deny');
+    await fixture.reason('approvalrequests', name, 'Decided', 'TimedOut');
+    const denied = await fixture.read<ApprovalRequest>('approvalrequests', name);
+    const { decision, decidedBy, announcedSteps } = denied?.status ?? {};
+    assert.deepEqual([decision, decidedBy, announcedSteps], ['Expired', 'policy', 1]);
+    const states = createPromotionStates(fixture.gateway);
+    const { record } = await pollValue(
+      'the end of the promotion',
+      () => states.get(key),
+      (found) => found.record?.state === 'Rejected' && found.record.concluded,
+    );
+    assert.ok(record?.state === 'Rejected' && Date.parse(record.notBefore) > Date.now(), JSON.stringify(record));
+    const late = await fixture.approve(ALICE, promotionOf(artifact, 'Agent'), request.spec.nonce, 'unattended-late');
+    await fixture.reason('approvals', late, 'Effective', 'RequestTimedOut');
+    assert.deepEqual(await objects(), []);
+    assert.equal((await states.get(key)).record?.state, 'Rejected');
+    const records = await createNatsAudit(fixture.gateway).all(NAMESPACE, 10_000);
+    const decided = records.filter(({ action, facts }) => action === 'approval.decided' && facts['request'] === name);
+    assert.deepEqual(
+      decided.map(({ actor, evidence, facts }) => [actor, evidence, facts['decision']]),
+      [['policy', 'observed', 'Expired']],
+    );
+    const events = await fixture.list<{ involvedObject: { uid: string }; reason: string; count?: number }>('events');
+    const steps = events.filter((one) => one.involvedObject.uid === uid && one.reason === 'ApprovalEscalated');
+    assert.deepEqual(
+      steps.map(({ count = 1 }) => count),
+      [1],
+    );
   });
 
   it('requests that are pending when NATS loses its store have their effect after the approval', async () => {
