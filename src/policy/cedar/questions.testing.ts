@@ -84,7 +84,7 @@ const agentSpec: fc.Arbitrary<AgentSpec> = fc
       ),
       denyTools: seldom(deniedTools),
       autonomy: fc.constantFrom(...PRESETS),
-      constraints: seldom(constraints),
+      constraints,
       arguments: fc.array(
         fc.record({
           tool: fc.constantFrom('*', 'file_*', 'csv_rows', '*_fetch'),
