@@ -92,6 +92,22 @@ const CASES: readonly BadText[] = [
     fix: /from 1h to 4320h/,
   },
   {
+    name: 'a constraint about an unknown action',
+    text: `${AGENT}  constraints: {requireApproval: [code:wrte]}\n`,
+    line: 8,
+    field: 'spec.constraints.requireApproval[0]',
+    rule: 'action-type',
+    fix: /did you mean "code:write"/,
+  },
+  {
+    name: 'an unknown value of a constraint',
+    text: `${AGENT}  constraints: {network: none}\n`,
+    line: 8,
+    field: 'spec.constraints.network',
+    rule: 'enum',
+    fix: /None/,
+  },
+  {
     name: 'a file of the context outside the workspace',
     text: AGENT.replace('  prompt: {', '  prompt: {context: {files: [../secret]}, '),
     line: 7,
@@ -355,6 +371,31 @@ describe('an invalid manifest', () => {
   it('an invalid manifest reports a grant that exceeds the policy with the message of the condition', async () => {
     const [problem] = await read(`${AGENT}  grants: {network: ["*"]}\n---\n${POLICY}  {}\n`);
     assert.equal(problem?.message, 'grants.network "*" exceeds policy "p" (egress.allow is empty)');
+  });
+
+  it('an invalid manifest reports a looser constraint with what the policy gives', async () => {
+    const messageOf = async (agent: string, policy: string): Promise<string | undefined> =>
+      (await read(`${AGENT}  constraints: ${agent}\n---\n${POLICY}${policy}`))[0]?.message;
+    assert.equal(
+      await messageOf('{git: Full}', '  constraints: {git: LocalOnly}\n'),
+      'constraints.git "Full" exceeds policy "p" (constraints.git is LocalOnly; an agent may only be stricter)',
+    );
+    assert.equal(
+      await messageOf('{network: Open}', '  level: {initial: sandboxed, ceiling: restricted}\n'),
+      'constraints.network "Open" exceeds policy "p" (its ceiling restricted has network Allowlist; an agent may only be stricter)',
+    );
+    const all = 'git: Full, code: Isolated, terminal: None, requireApproval: []';
+    const level = `{name: clerk, base: standard, categories: [], constraints: {files: Workspace, network: None, ${all}}}`;
+    assert.match(
+      (await messageOf('{files: Project}', `  level: {ceiling: clerk}\n  levels: [${level}]\n`)) ?? '',
+      /its ceiling clerk has files Workspace/,
+    );
+    assert.equal(
+      await messageOf('{network: Open, git: Full, terminal: RestrictedCommands, files: Project}', '  {}\n'),
+      undefined,
+    );
+    const custom = '  actions: [{name: "example.com/crm:refund"}]\n';
+    assert.equal(await messageOf('{requireApproval: [code, example.com/crm]}', custom), undefined);
   });
 
   it('an invalid manifest with more schema violations than the limit does not break the cross-field checks', async () => {

@@ -3,7 +3,12 @@ import { describe, it } from 'node:test';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import { isKnownReason, updateConditions } from './conditions.ts';
-import { agentFieldsInForceCondition, canForgeCondition, fieldsInForceCondition } from './spec-conditions.ts';
+import {
+  agentFieldsInForceCondition,
+  canForgeCondition,
+  fieldsInForceCondition,
+  mayUseHosts,
+} from './spec-conditions.ts';
 
 function anAgentSpec(change: Partial<AgentSpec> = {}): AgentSpec {
   const base = { trustPolicyRef: { name: 'p' }, model: { primary: 'a/b' }, prompt: { system: 'x' } };
@@ -22,6 +27,15 @@ describe('the condition FieldsInForce', () => {
     assert.ok(without !== undefined && isKnownReason('Agent', without.type, without.reason));
     assert.equal(without.status, 'False');
     assert.equal(agentFieldsInForceCondition(anAgentSpec(), { hasEgress: false }), undefined);
+  });
+
+  it('grants for hosts that the constraints of the agent take away need no egress proxy', () => {
+    const grants = { network: ['api.example.com'] };
+    assert.equal(mayUseHosts(anAgentSpec({ grants })), true);
+    assert.equal(mayUseHosts(anAgentSpec({ grants, constraints: { network: 'Allowlist' } })), true);
+    const closed = anAgentSpec({ grants, constraints: { network: 'None' } });
+    assert.equal(mayUseHosts(closed), false);
+    assert.equal(agentFieldsInForceCondition(closed, { hasEgress: false }), undefined);
   });
 
   it('the condition FieldsInForce is absent for values that have their documented effect', () => {

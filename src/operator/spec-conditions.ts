@@ -18,8 +18,13 @@ export function agentFieldsInForceCondition(
   spec: AgentSpec,
   { hasEgress }: { readonly hasEgress: boolean },
 ): ConditionUpdate<'FieldsInForce'> | undefined {
-  const needsEgress = !hasEgress && (spec.grants?.network ?? []).length > 0;
+  const needsEgress = !hasEgress && mayUseHosts(spec);
   return notInForce([...describedFields('Agent', spec), ...(needsEgress ? [WITHOUT_EGRESS] : [])]);
+}
+
+/** Whether the agent has grants for hosts that its own constraints do not take away. */
+export function mayUseHosts({ grants, constraints }: AgentSpec): boolean {
+  return (grants?.network ?? []).length > 0 && constraints?.network !== 'None';
 }
 
 const WITHOUT_EGRESS =

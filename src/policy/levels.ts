@@ -1,13 +1,14 @@
 import { BUILTIN_LEVELS, GRANTABLE_CATEGORIES, expandActions } from '../api/v1alpha1/actions.ts';
 import type { BuiltinLevel } from '../api/v1alpha1/actions.ts';
 import type { ForgeMode } from '../api/v1alpha1/common.ts';
-import type { SubConstraints, TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
+import { DIMENSIONS } from '../api/v1alpha1/trust/constraints.ts';
+import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import { TemperError } from '../lib/errors.ts';
-import { CODE_MODES, FILE_SCOPES, GIT_MODES, LEVELS, NETWORK_MODES, TERMINAL_MODES, rankOf } from './tables.ts';
+import { LEVELS, rankOf } from './tables.ts';
 import type { Constraints } from './tables.ts';
 import type { ActionType, ToolCategory } from './types.ts';
 
-/** The permissions of an effective level, including custom levels and the policy's constraints. */
+/** The permissions of an effective level, custom levels included. */
 export interface LevelProfile {
   name: string;
   rank: number;
@@ -30,13 +31,12 @@ export function effectiveLevel(earned: string, policy: TrustPolicySpec): LevelPr
   const earnedProfile = profileOf(earned, policy);
   const ceiling = profileOf(policy.level?.ceiling ?? DEFAULT_CEILING, policy);
   const lower = isLower(ceiling, earnedProfile) ? ceiling : earnedProfile;
-  const constraints = tightest(tightest(earnedProfile.constraints, ceiling.constraints), overlay(policy));
   return {
     name: lower.name,
     rank: lower.rank,
     categories: intersection(earnedProfile.categories, ceiling.categories),
     grantable: intersection(earnedProfile.grantable, ceiling.grantable),
-    constraints,
+    constraints: tightest(earnedProfile.constraints, ceiling.constraints),
     forgeModes: earnedProfile.forgeModes.filter((mode) => ceiling.forgeModes.includes(mode)),
     forgeApis: earnedProfile.forgeApis && ceiling.forgeApis,
   };
@@ -79,26 +79,14 @@ function builtinProfile(name: BuiltinLevel): LevelProfile {
   return { ...table, name, rank: rankOf(name), categories: new Set(categories), grantable: GRANTABLE_CATEGORIES };
 }
 
-/** The policy's constraints; a field that is not set restricts nothing. */
-function overlay(policy: TrustPolicySpec): Constraints {
-  const constraints: SubConstraints | undefined = policy.constraints;
+/** In each dimension the tighter of two values, and the actions that need an approver by either. */
+export function tightest(a: Constraints, b: Constraints): Constraints {
   return {
-    files: constraints?.files ?? 'Full',
-    network: constraints?.network ?? 'Open',
-    git: constraints?.git ?? 'Full',
-    code: constraints?.code ?? 'Direct',
-    terminal: constraints?.terminal ?? 'Full',
-    requireApproval: actionsOf(constraints?.requireApproval, 'constraints.requireApproval', policy),
-  };
-}
-
-function tightest(a: Constraints, b: Constraints): Constraints {
-  return {
-    files: lower(FILE_SCOPES, a.files, b.files),
-    network: lower(NETWORK_MODES, a.network, b.network),
-    git: lower(GIT_MODES, a.git, b.git),
-    code: lower(CODE_MODES, a.code, b.code),
-    terminal: lower(TERMINAL_MODES, a.terminal, b.terminal),
+    files: lower(DIMENSIONS.files, a.files, b.files),
+    network: lower(DIMENSIONS.network, a.network, b.network),
+    git: lower(DIMENSIONS.git, a.git, b.git),
+    code: lower(DIMENSIONS.code, a.code, b.code),
+    terminal: lower(DIMENSIONS.terminal, a.terminal, b.terminal),
     requireApproval: [...new Set([...a.requireApproval, ...b.requireApproval])],
   };
 }

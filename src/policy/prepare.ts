@@ -4,7 +4,8 @@ import { TOOL_PROFILES } from '../api/v1alpha1/agent/tool-profiles.ts';
 import { TemperError } from '../lib/errors.ts';
 import { type ActionRegistry, actionRegistry } from './actions/registry.ts';
 import { actionsOf, effectiveLevel } from './levels.ts';
-import type { LevelProfile } from './levels.ts';
+import { constrainedLevel } from './constraints/constrained-level.ts';
+import type { ConstrainedLevel } from './constraints/constrained-level.ts';
 import { patternSet } from './patterns/pattern-set.ts';
 import type { PatternSet } from './patterns/pattern-set.ts';
 import { pathSegments } from './patterns/pattern-subjects.ts';
@@ -51,7 +52,7 @@ interface PolicyPatterns {
 /** A snapshot with everything compiled that decisions need. */
 export interface PreparedPolicy extends AgentPatterns, PolicyPatterns {
   snapshot: PolicySnapshot;
-  level: LevelProfile;
+  level: ConstrainedLevel;
   autonomy: AutonomyPreset;
   /** Actions that need no approver. Undefined: no action needs one. */
   automatic: ReadonlySet<ActionType> | undefined;
@@ -73,7 +74,7 @@ const TAINTED_DENY_DEFAULT = ['forge', 'promote', 'schedule'];
 export function preparePolicy(snapshot: PolicySnapshot): PreparedPolicy {
   const { spec: agent } = snapshot.agent;
   const { spec: policy } = snapshot.policy;
-  const level = effectiveLevel(snapshot.level, policy);
+  const level = constrainedLevel(effectiveLevel(snapshot.level, policy), snapshot);
   const autonomy = effectiveAutonomy(policy.autonomy, agent.autonomy, level.rank);
   const workspace = root(snapshot.workspace, 'workspace');
   const actions = actionRegistry(policy);

@@ -3,10 +3,12 @@ import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { ACTION_TYPES, TOOL_CATEGORIES } from '../api/v1alpha1/actions.ts';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
+import { DIMENSIONS, DIMENSION_NAMES } from '../api/v1alpha1/trust/constraints.ts';
+import type { SubConstraints } from '../api/v1alpha1/trust/constraints.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { Json } from '../lib/json.ts';
 import { createDecider } from './decider.ts';
-import { anAgentSpec } from './policy.testing.ts';
+import { aTool, anAgentSpec } from './policy.testing.ts';
 import type { Effect, PolicyRequest, PolicySnapshot } from './types.ts';
 
 const RUNS = { numRuns: 3_000, seed: 20_261_121 };
@@ -20,6 +22,18 @@ const actionEntry = fc.constantFrom(...ACTION_TYPES, 'code', 'vcs', 'comms');
 const some = <T>(item: fc.Arbitrary<T>): fc.Arbitrary<T[]> => fc.array(item, { maxLength: 3 });
 const keep: { noNullPrototype: true; requiredKeys: [] } = { noNullPrototype: true, requiredKeys: [] };
 
+const constraints = fc.record(
+  {
+    files: fc.constantFrom('Workspace', 'Project', 'Full'),
+    network: fc.constantFrom('None', 'Allowlist', 'Open'),
+    git: fc.constantFrom('LocalOnly', 'ReadAndBranch', 'Full'),
+    code: fc.constantFrom('Isolated', 'Direct'),
+    terminal: fc.constantFrom('None', 'RestrictedCommands', 'Full'),
+    requireApproval: some(actionEntry),
+  },
+  keep,
+) as fc.Arbitrary<SubConstraints>;
+
 const agentSpec: fc.Arbitrary<AgentSpec> = fc
   .record(
     {
@@ -30,6 +44,7 @@ const agentSpec: fc.Arbitrary<AgentSpec> = fc
       }),
       denyTools: some(toolPattern),
       autonomy: fc.constantFrom(...PRESETS),
+      constraints,
       arguments: fc.array(
         fc.record({
           tool: toolPattern,
@@ -53,14 +68,7 @@ const policySpec = fc.record(
     autonomy: fc.constantFrom(...PRESETS),
     rules: fc.record({ deny: some(actionEntry), requireApproval: some(actionEntry), allow: some(actionEntry) }, keep),
     tools: fc.record({ allow: some(toolPattern), deny: some(toolPattern) }, keep),
-    constraints: fc.record(
-      {
-        network: fc.constantFrom('None', 'Allowlist', 'Open'),
-        terminal: fc.constantFrom('None', 'Full'),
-        requireApproval: some(actionEntry),
-      },
-      keep,
-    ),
+    constraints,
     egress: fc.record({ allow: some(hostPattern) }),
     tainted: fc.record(
       {
@@ -81,6 +89,26 @@ const snapshot: fc.Arbitrary<PolicySnapshot> = fc.record({
   tainted: fc.boolean(),
   workspace: fc.constant('/w'),
 });
+
+/** Agents that may do much, so that a constraint matters. */
+const roomy: fc.Arbitrary<PolicySnapshot> = snapshot.map((of) => ({
+  ...of,
+  level: 'elevated',
+  tainted: false,
+  agent: {
+    ...of.agent,
+    spec: anAgentSpec({ grants: { tools: ['*'], network: ['**:*', '*.example.com'], shell: ['*'] } }),
+  },
+  policy: {
+    ...of.policy,
+    spec: {
+      ...(of.policy.spec.constraints === undefined ? {} : { constraints: of.policy.spec.constraints }),
+      level: { ceiling: 'elevated' },
+      autonomy: 'Full',
+      egress: { allow: ['**:*'] },
+    },
+  },
+}));
 
 const listed = fc.record({
   kind: fc.constant('Tool' as const),
@@ -121,6 +149,17 @@ const request: fc.Arbitrary<PolicyRequest> = fc.oneof(
     domains: fc.constant([]),
     paths: fc.constant([]),
   }),
+);
+
+/** Requests that a constraint can decide about. */
+const constrained: fc.Arbitrary<PolicyRequest> = fc.constantFrom<PolicyRequest>(
+  { kind: 'Network', host: 'api.example.com', port: 443 },
+  { kind: 'Network', host: 'example.org', port: 443 },
+  { kind: 'File', path: '/etc/hosts', access: 'read' },
+  aTool({ name: 'web_fetch', category: 'web', action: 'comms:external' }),
+  aTool({ name: 'shell', category: 'terminal', action: 'code:write', arguments: { command: 'ls -l' } }),
+  aTool({ name: 'git_push', category: 'version_control', action: 'vcs:push' }),
+  aTool({ name: 'git_fetch', category: 'version_control', action: 'vcs:read', arguments: { url: 'https://a.test/x' } }),
 );
 
 function strictness(of: PolicySnapshot, asked: PolicyRequest): number {
@@ -216,6 +255,42 @@ describe('decisions, over random agents, policies and requests', () => {
         for (const after of stricter) assert.ok(strictness(after, asked) >= before);
         assert.equal(strictness(withPolicy(of, { suspend: true }), asked), STRICTNESS.Deny);
         assert.equal(strictness(withAgent(of, { suspend: true }), asked), STRICTNESS.Deny);
+      }),
+      RUNS,
+    );
+  });
+
+  it('constraints of an agent never loosen a decision, and tightening one of them neither', () => {
+    let changed = 0;
+    fc.assert(
+      fc.property(fc.oneof(snapshot, roomy), fc.oneof(request, constrained), constraints, (of, asked, own) => {
+        const { constraints: _, ...spec } = of.agent.spec;
+        const without = { ...of, agent: { ...of.agent, spec } };
+        const before = strictness(without, asked);
+        const after = strictness(withAgent(without, { constraints: own }), asked);
+        assert.ok(after >= before);
+        if (after > before) changed += 1;
+        for (const name of DIMENSION_NAMES) {
+          const tightest = { ...own, [name]: DIMENSIONS[name][0] };
+          assert.ok(strictness(withAgent(without, { constraints: tightest }), asked) >= after);
+        }
+      }),
+      RUNS,
+    );
+    assert.ok(changed > 200, `constraints changed only ${changed} decisions`);
+  });
+
+  it('constraints decide the same for the agent as for its policy', () => {
+    fc.assert(
+      fc.property(fc.oneof(snapshot, roomy), fc.oneof(request, constrained), constraints, (of, asked, shared) => {
+        const { constraints: _, ...agent } = of.agent.spec;
+        const { constraints: __, ...policy } = of.policy.spec;
+        const open = { ...of, agent: { ...of.agent, spec: agent }, policy: { ...of.policy, spec: policy } };
+        const ofAgent = createDecider(withAgent(open, { constraints: shared }));
+        const ofPolicy = createDecider(withPolicy(open, { constraints: shared }));
+        const [one, other] = [ofAgent.decide(asked), ofPolicy.decide(asked)];
+        assert.deepEqual([one.effect, one.rule], [other.effect, other.rule]);
+        assert.deepEqual([ofAgent.programs, ofAgent.forgeLimits.apis], [ofPolicy.programs, ofPolicy.forgeLimits.apis]);
       }),
       RUNS,
     );

@@ -1,6 +1,8 @@
 import { BUILTIN_LEVELS, builtInRisk, FORGE_MODES, LEVEL_CATEGORIES, expandActions } from '../api/v1alpha1/actions.ts';
 import type { BuiltinLevel } from '../api/v1alpha1/actions.ts';
 import type { ForgeMode } from '../api/v1alpha1/common.ts';
+import { LEVEL_DIMENSIONS } from '../api/v1alpha1/trust/constraints.ts';
+import type { DimensionValues } from '../api/v1alpha1/trust/constraints.ts';
 import type { ActionType, AutonomyPreset, Risk, ToolCategory } from './types.ts';
 
 /** The constants of the permission model. The decisions are in the rules. */
@@ -13,19 +15,8 @@ export function riskOf(action: ActionType): Risk {
   return builtInRisk(action) ?? 'high';
 }
 
-export const FILE_SCOPES = ['Workspace', 'Project', 'Full'] as const;
-export const NETWORK_MODES = ['None', 'Allowlist', 'Open'] as const;
-export const GIT_MODES = ['LocalOnly', 'ReadAndBranch', 'Full'] as const;
-export const CODE_MODES = ['Isolated', 'Direct'] as const;
-export const TERMINAL_MODES = ['None', 'RestrictedCommands', 'Full'] as const;
-
-/** The six dimensions of a level. Each list of values starts with the tightest. */
-export interface Constraints {
-  files: (typeof FILE_SCOPES)[number];
-  network: (typeof NETWORK_MODES)[number];
-  git: (typeof GIT_MODES)[number];
-  code: (typeof CODE_MODES)[number];
-  terminal: (typeof TERMINAL_MODES)[number];
+/** The six dimensions of a level. */
+export interface Constraints extends DimensionValues {
   requireApproval: readonly ActionType[];
 }
 
@@ -40,42 +31,32 @@ export interface LevelTable {
 export const LEVELS: Readonly<Record<BuiltinLevel, LevelTable>> = {
   sandboxed: {
     categories: LEVEL_CATEGORIES.sandboxed,
-    constraints: constraints('Workspace', 'None', 'LocalOnly', 'None'),
+    constraints: { ...LEVEL_DIMENSIONS.sandboxed, requireApproval: [] },
     forgeModes: ['Compose'],
     forgeApis: false,
   },
   restricted: {
     categories: LEVEL_CATEGORIES.restricted,
-    constraints: constraints('Project', 'Allowlist', 'ReadAndBranch', 'None', [
-      ...expandActions('deploy'),
-      'db:mutate',
-    ]),
+    constraints: {
+      ...LEVEL_DIMENSIONS.restricted,
+      requireApproval: [...expandActions('deploy'), 'db:mutate'],
+    },
     forgeModes: FORGE_MODES,
     forgeApis: false,
   },
   standard: {
     categories: LEVEL_CATEGORIES.standard,
-    constraints: constraints('Project', 'Open', 'Full', 'RestrictedCommands'),
+    constraints: { ...LEVEL_DIMENSIONS.standard, requireApproval: [] },
     forgeModes: FORGE_MODES,
     forgeApis: true,
   },
   elevated: {
     categories: LEVEL_CATEGORIES.elevated,
-    constraints: constraints('Full', 'Open', 'Full', 'Full'),
+    constraints: { ...LEVEL_DIMENSIONS.elevated, requireApproval: [] },
     forgeModes: FORGE_MODES,
     forgeApis: true,
   },
 };
-
-function constraints(
-  files: Constraints['files'],
-  network: Constraints['network'],
-  git: Constraints['git'],
-  terminal: Constraints['terminal'],
-  requireApproval: readonly ActionType[] = [],
-): Constraints {
-  return { files, network, git, code: 'Isolated', terminal, requireApproval };
-}
 
 /** sandboxed 0 … elevated 3. */
 export function rankOf(level: BuiltinLevel): number {

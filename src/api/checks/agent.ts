@@ -4,6 +4,7 @@ import { parseDecimalMicros, parseDuration, parseMillicores, parseQuantityBytes 
 import { scheduleIsDue } from '../schedule/check.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
 import { a2aHasCallers } from './agent/a2a.ts';
+import { builtInApprovalsExist } from './agent/constraints.ts';
 import { contextIsReadable } from './agent/context.ts';
 import { hooksAreSound } from './agent/hooks.ts';
 import { returnsIsSchema } from './agent/returns.ts';
@@ -29,6 +30,7 @@ export const AGENT_CHECKS: readonly AgentCheck[] = [
   toolSettingsAreSound,
   a2aHasCallers,
   contextIsReadable,
+  builtInApprovalsExist,
 ];
 
 function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {

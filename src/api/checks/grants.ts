@@ -3,6 +3,7 @@ import type { Finding, FieldPath, PatternKind, PatternRules, ValidPart } from '.
 import type { AgentSpec } from '../v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
 import { DEFAULT_PRIORITY, PRIORITIES } from '../limits/priority.ts';
+import { customApprovalsExist, looserConstraints } from './agent/constraints.ts';
 import { ceilingBase } from './levels.ts';
 import { itemsOf, present, quoted } from './shared.ts';
 
@@ -23,6 +24,8 @@ export const GRANT_CHECKS: readonly GrantCheck[] = [
   modelsAllowed,
   forgeWithinCeiling,
   autonomyNotLoosened,
+  constraintsNotLoosened,
+  ({ agent, policy }) => customApprovalsExist(agent, policy),
   priorityWithinPolicy,
 ];
 
@@ -110,6 +113,12 @@ function autonomyNotLoosened({ agent, policy, policyName }: Pairing): Finding[] 
   return [
     exceeds(['spec', 'autonomy'], quoted(requested), `autonomy is ${given}; an agent may only be stricter`, policyName),
   ];
+}
+
+function constraintsNotLoosened({ agent, policy, policyName }: Pairing): Finding[] {
+  return looserConstraints(agent, policy).map(({ path, value, why }) =>
+    exceeds(path, quoted(value), `${why}; an agent may only be stricter`, policyName),
+  );
 }
 
 /** Without maxPriority an agent is at most Normal, so no agent comes first because its manifest says so. */

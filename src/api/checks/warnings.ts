@@ -5,6 +5,7 @@ import { GRANTABLE_CATEGORIES, LEVEL_CATEGORIES, type ToolCategoryName } from '.
 import type { AgentSpec } from '../v1alpha1/agent.ts';
 import type { CapabilitySpec } from '../v1alpha1/capability.ts';
 import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
+import { constrainedGrants } from './agent/constraints.ts';
 import { shellFindings } from './agent/shell-grants.ts';
 import { type Policies, type SetFinding, type SetMember, policiesByNamespace } from './set.ts';
 import { itemsOf, quoted } from './shared.ts';
@@ -17,11 +18,15 @@ export function manifestWarnings<M extends SetMember>(members: readonly M[], pat
       ...notInForceFindings(member),
       ...grantFindings(member, patterns),
       ...digestFindings(member),
-      ...(member.kind === 'Agent' ? shellFindings(member.spec as ValidPart<AgentSpec>) : []),
+      ...(member.kind === 'Agent' ? agentFindings(member.spec as ValidPart<AgentSpec>) : []),
       ...judgeFindings(member, policies),
       ...levelFindings(member),
     ].map((finding) => ({ ...finding, member })),
   );
+}
+
+function agentFindings(spec: ValidPart<AgentSpec>): Finding[] {
+  return [...shellFindings(spec), ...constrainedGrants(spec)];
 }
 
 /** The tools that use a grant. Without one of them in `grants.tools` the grant has no effect. */

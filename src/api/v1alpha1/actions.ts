@@ -82,6 +82,13 @@ export const MAX_ACTION_LENGTH = 128;
 
 const CUSTOM_ACTION = new RegExp(`^${CUSTOM_ACTION_PATTERN}$`);
 
+const CUSTOM_ENTRY = new RegExp(`^${CUSTOM_ENTRY_PATTERN}$`);
+
+/** Whether the text has the form of a custom action type, or of the category of some. */
+export function isCustomEntry(text: string): boolean {
+  return text.length <= MAX_ACTION_LENGTH && CUSTOM_ENTRY.test(text);
+}
+
 /** Whether the text has the form of a custom action type. A TrustPolicy registers each of them. */
 export function isCustomAction(text: string): boolean {
   return text.length <= MAX_ACTION_LENGTH && CUSTOM_ACTION.test(text);

@@ -33,6 +33,7 @@ import { ToolSettings } from './agent/tool-settings.ts';
 import { AgentSchedule } from './schedule/spec.ts';
 import { ScheduleStatus } from './schedule/status.ts';
 import { TriggerStatuses } from './schedule/trigger-status.ts';
+import { SubConstraints } from './trust/constraints.ts';
 import { DeactivatedTools } from './trust/deactivated-tools.ts';
 import { TrustStatus } from './trust/status.ts';
 import { ToolsUsedTogetherList } from './trust/tools-used-together.ts';
@@ -254,6 +255,11 @@ export const AgentSpec = Type.Object(
     ),
     toolSettings: Type.Optional(ToolSettings),
     autonomy: Type.Optional(Autonomy),
+    constraints: Type.Optional({
+      ...SubConstraints,
+      description:
+        'Limits of this agent beside those of its level and its TrustPolicy. A field may only be stricter than what the TrustPolicy gives; a field that is not set changes nothing.',
+    }),
     children: Type.Optional(
       Type.Object(
         {

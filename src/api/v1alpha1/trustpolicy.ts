@@ -1,14 +1,6 @@
 import { Priority } from './agent/priority.ts';
 import { Type, type Static } from 'typebox';
-import {
-  ACTION_CATEGORIES,
-  ACTION_TYPES,
-  BUILTIN_LEVELS,
-  CUSTOM_ENTRY_PATTERN,
-  DEFAULT_LEVELS,
-  MAX_ACTION_LENGTH,
-  TOOL_CATEGORIES,
-} from './actions.ts';
+import { BUILTIN_LEVELS, DEFAULT_LEVELS, TOOL_CATEGORIES } from './actions.ts';
 import {
   Autonomy,
   Bytes,
@@ -29,53 +21,13 @@ import {
 } from './common.ts';
 import type { Resource } from './common.ts';
 import { ChildLimits } from './trust/child-limits.ts';
+import { SubConstraints, actionEntriesOf } from './trust/constraints.ts';
 import { CustomActions } from './trust/custom-actions.ts';
 import { OutputScan } from './trust/output-scan.ts';
 import { ScheduleLimits } from './trust/schedule-limits.ts';
 import { Decay, Strategy } from './trust/strategy.ts';
 import { PrivateData } from './trust/private-data.ts';
 import { Tainted } from './trust/tainted.ts';
-
-const ActionEntry = Type.String({
-  minLength: 1,
-  maxLength: MAX_ACTION_LENGTH,
-  description:
-    'An action type as `category:action`, or a category, which covers all its actions: a built-in one, or one of `actions`.',
-  'x-temper-enum': [...ACTION_TYPES, ...ACTION_CATEGORIES],
-  'x-temper-pattern': `^(${[...ACTION_TYPES, ...ACTION_CATEGORIES].join('|')}|${CUSTOM_ENTRY_PATTERN})$`,
-});
-
-const actionsOf = (description: string) => atomicListOf(ActionEntry, 100, description);
-
-/** The six dimensions that an access level limits. */
-export const SubConstraints = Type.Object(
-  {
-    files: Type.Optional(
-      Type.Enum(['Workspace', 'Project', 'Full'], {
-        description: 'File access: the workspace, the project, or all files.',
-      }),
-    ),
-    network: Type.Optional(
-      Type.Enum(['None', 'Allowlist', 'Open'], {
-        description: 'Network access: none, the granted hosts, or all hosts that `egress.allow` permits.',
-      }),
-    ),
-    git: Type.Optional(
-      Type.Enum(['LocalOnly', 'ReadAndBranch', 'Full'], {
-        description: 'Git access: local only, read and create branches, or all operations including push.',
-      }),
-    ),
-    code: Type.Optional(Type.Enum(['Isolated', 'Direct'], { description: 'Code execution: isolated, or direct.' })),
-    terminal: Type.Optional(
-      Type.Enum(['None', 'RestrictedCommands', 'Full'], {
-        description: 'Terminal access: none, the granted programs, or all programs.',
-      }),
-    ),
-    requireApproval: Type.Optional(actionsOf('Actions that need the decision of an approver.')),
-  },
-  closed,
-);
-export type SubConstraints = Static<typeof SubConstraints>;
 
 const CustomLevel = Type.Object(
   {
@@ -326,9 +278,9 @@ export const TrustPolicySpec = Type.Object(
     rules: Type.Optional(
       Type.Object(
         {
-          deny: Type.Optional(actionsOf('Actions that agents under this policy may not perform.')),
-          requireApproval: Type.Optional(actionsOf('Actions that need the decision of an approver.')),
-          allow: Type.Optional(actionsOf('Actions of low or medium risk that need no approver.')),
+          deny: Type.Optional(actionEntriesOf('Actions that agents under this policy may not perform.')),
+          requireApproval: Type.Optional(actionEntriesOf('Actions that need the decision of an approver.')),
+          allow: Type.Optional(actionEntriesOf('Actions of low or medium risk that need no approver.')),
         },
         { ...closed, description: 'Rules by action type. `deny` takes precedence over `allow`.' },
       ),

@@ -69,6 +69,22 @@ describe('temper policy explain', () => {
     assert.match(out.trimEnd().split('\n').at(-1) ?? '', /✗ level\.forge/);
   });
 
+  it('policy explain names the field of the agent that decides, and one that has no effect', async () => {
+    const under = async (network: string): Promise<string> => {
+      const constraints = `  constraints: {network: ${network}}\n  forge:`;
+      await writeFile(join(folder, 'constrained.yaml'), MANIFESTS.replace('  forge:', constraints));
+      return (await explain({ paths: ['constrained.yaml'], host: 'api.example.com:443' })).out;
+    };
+    assert.match(
+      await under('None'),
+      /^Deny {2}by constraint\.network[^]*which spec\.constraints\.network of agent "analyst"/,
+    );
+    assert.match(
+      await under('Open'),
+      /^Allow {2}by grant\.network[^]*level restricted has network Allowlist; spec\.constraints\.network Open of agent "analyst" has no effect/,
+    );
+  });
+
   it('policy explain prints one JSON object', async () => {
     const { out } = await explain({ host: 'api.example.com:443', output: 'json' });
     const answer = JSON.parse(out) as { effect: string; level: string; trace: { rule: string; verdict: string }[] };

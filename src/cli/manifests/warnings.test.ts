@@ -53,6 +53,17 @@ describe('warnings about manifests', () => {
     assert.deepEqual(await warningsOf('', level('sandboxed', 'memory, communication')), []);
   });
 
+  it('a warning names grants that the constraints of the agent take away', async () => {
+    const agent = (constraints: string): string =>
+      `  grants: {tools: [shell_exec], network: [api.example.com], shell: [wc]}\n  constraints: ${constraints}`;
+    const policy = '  egress: {allow: [api.example.com]}';
+    assert.deepEqual(await warningsOf(agent('{network: None, terminal: None}'), policy), [
+      'grant-constrained spec.grants.network',
+      'grant-constrained spec.grants.shell',
+    ]);
+    assert.deepEqual(await warningsOf(agent('{network: Allowlist, git: LocalOnly}'), policy), []);
+  });
+
   it('a warning names the grants of programs that open more than they say', async () => {
     const shell = (...patterns: string[]): string =>
       `  grants: {tools: [shell_exec], shell: [${patterns.map((pattern) => JSON.stringify(pattern)).join(', ')}]}`;

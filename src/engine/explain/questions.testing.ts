@@ -41,6 +41,16 @@ const CUSTOM = [
 ];
 const PRESETS = ['Full', 'Semi', 'Supervised', 'Locked'] as const;
 
+const constraints = fc.record(
+  {
+    files: fc.constantFrom('Workspace', 'Full'),
+    network: fc.constantFrom('None', 'Allowlist', 'Open'),
+    git: fc.constantFrom('LocalOnly', 'Full'),
+    terminal: fc.constantFrom('RestrictedCommands', 'Full'),
+  },
+  keep,
+);
+
 const agentSpec = fc.record(
   {
     mode: fc.constantFrom(...AGENT_MODES, ...Array.from({ length: 9 }, () => 'Full' as const)),
@@ -61,6 +71,7 @@ const agentSpec = fc.record(
     ),
     denyTools: denied,
     autonomy: fc.constantFrom(...PRESETS),
+    constraints,
     arguments: fc.array(
       fc.record({
         tool: fc.constantFrom('file_*', 'memory_get'),
@@ -84,15 +95,7 @@ const policySpec = fc.record(
     actions: fc.constantFrom([], [], CUSTOM),
     rules: fc.record({ deny: actions, requireApproval: actions, allow: actions }, keep),
     tools: fc.record({ allow: tools, deny: denied }, keep),
-    constraints: fc.record(
-      {
-        files: fc.constantFrom('Workspace', 'Full'),
-        network: fc.constantFrom('None', 'Allowlist', 'Open'),
-        git: fc.constantFrom('LocalOnly', 'Full'),
-        terminal: fc.constantFrom('RestrictedCommands', 'Full'),
-      },
-      keep,
-    ),
+    constraints,
     egress: fc.record({ allow: hosts }),
     schedules: fc.record({ runsPerHour: fc.nat(10) }),
     children: fc.record({ generations: fc.integer({ min: 1, max: 3 }), templates: agents }, keep),

@@ -19,6 +19,7 @@ import { FirstStatuses } from './deferral/first-statuses.ts';
 import { MessageHandover } from './message-handover.ts';
 import { type ObserveDeps, observe } from './observe.ts';
 import { NUMBERS_INTERVAL_MS } from './deferral/status-throttle.ts';
+import { mayUseHosts } from '../spec-conditions.ts';
 import type { ObservedAgent } from './observed.ts';
 import { type PodPlan, plan } from './plan.ts';
 import type { TrustEvaluation } from '../../policy/trust/evaluate.ts';
@@ -234,9 +235,9 @@ export class AgentReconciler {
   }
 }
 
-/** The grants of an accepted agent are within the rules of its policy. */
+/** The grants and constraints of an accepted agent are within the rules of its policy. */
 function reachesHosts({ agent, hasEgress }: ObservedAgent): boolean {
-  return hasEgress && (agent.spec.grants?.network ?? []).length > 0;
+  return hasEgress && mayUseHosts(agent.spec);
 }
 
 function waitingForQuota(namespace: string): string {

@@ -14,6 +14,21 @@ describe('the validation of specs in the operator', () => {
     assert.equal(modelProblem({ primary: 'a/x', fallbacks: ['b/y'], routing: { simple: 'b/z' } }), undefined);
   });
 
+  it('an agent with a looser constraint than its policy is reported until one of the two changes', () => {
+    const cache = new ValidationCache();
+    const policy = aPolicy({ constraints: { network: 'None' } });
+    const problem = (network: string, generation: number): string | undefined => {
+      const agent = anAgent({ constraints: { network } });
+      return cache.policyViolations({ ...agent, metadata: { ...agent.metadata, generation } }, policy).grant;
+    };
+    assert.equal(
+      problem('Allowlist', 1),
+      'constraints.network "Allowlist" exceeds policy "standard" (constraints.network is None; an agent may only be stricter); narrow the grant or extend the policy',
+    );
+    assert.equal(problem('None', 2), undefined);
+    assert.match(problem('Open', 3) ?? '', /"Open" exceeds/);
+  });
+
   it('patterns of one agent take a bounded number of steps, and the next agent is validated in full', () => {
     const cache = new ValidationCache();
     const small = anAgent({ denyTools: ['b*'], grants: { tools: ['ba*'] } });

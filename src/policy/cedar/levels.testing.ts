@@ -1,4 +1,5 @@
-import type { SubConstraints, TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
+import type { SubConstraints } from '../../api/v1alpha1/trust/constraints.ts';
+import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
 
 /** What a level permits, as attributes of the principal. Written from the documentation, not from the tables of the decider. */
 export interface CedarLevel {
@@ -83,14 +84,19 @@ const BUILT_IN: Readonly<Record<string, CedarLevel>> = {
 };
 
 /** The members of the principal that limit a request; each of them has to permit it. */
-export const LIMITS = ['level', 'levelBase', 'ceiling', 'ceilingBase', 'constraints'] as const;
+export const LIMITS = ['level', 'levelBase', 'ceiling', 'ceilingBase', 'constraints', 'ownConstraints'] as const;
 
-/** Everything that limits a request: the level that the agent earned, the ceiling, their bases, and the constraints of the policy. */
-export function limitsOf(earned: string, policy: TrustPolicySpec): Record<(typeof LIMITS)[number], CedarLevel> {
+/** Everything that limits a request: the level that the agent earned, the ceiling, their bases, and the constraints of policy and agent. */
+export function limitsOf(
+  earned: string,
+  policy: TrustPolicySpec,
+  own: SubConstraints | undefined,
+): Record<(typeof LIMITS)[number], CedarLevel> {
   const [level, levelBase] = levelsOf(earned, policy);
   const [ceiling, ceilingBase] = levelsOf(policy.level?.ceiling ?? 'standard', policy);
   const constraints = withConstraints(builtIn('elevated'), policy.constraints);
-  return { level, levelBase, ceiling, ceilingBase, constraints };
+  const ownConstraints = withConstraints(builtIn('elevated'), own);
+  return { level, levelBase, ceiling, ceilingBase, constraints, ownConstraints };
 }
 
 /** A custom level is its base and, beside it, its own limits. */

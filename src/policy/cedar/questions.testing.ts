@@ -53,6 +53,15 @@ const shell = some('*', 'ls *', 'ls -l', 'cat *.txt', 'grep * *');
 const apis = some<'fetch' | 'crypto' | 'clock'>('fetch', 'crypto', 'clock');
 const times = fc.nat(3);
 
+const dimensions = {
+  files: fc.constantFrom('Workspace', 'Project', 'Full'),
+  network: fc.constantFrom('None', 'Allowlist', 'Open'),
+  git: fc.constantFrom('LocalOnly', 'ReadAndBranch', 'Full'),
+  terminal: fc.constantFrom('None', 'RestrictedCommands', 'Full'),
+  requireApproval: actions,
+};
+const constraints = fc.record(dimensions, keep);
+
 const agentSpec: fc.Arbitrary<AgentSpec> = fc
   .record(
     {
@@ -75,6 +84,7 @@ const agentSpec: fc.Arbitrary<AgentSpec> = fc
       ),
       denyTools: seldom(deniedTools),
       autonomy: fc.constantFrom(...PRESETS),
+      constraints,
       arguments: fc.array(
         fc.record({
           tool: fc.constantFrom('*', 'file_*', 'csv_rows', '*_fetch'),
@@ -100,15 +110,6 @@ const agentSpec: fc.Arbitrary<AgentSpec> = fc
 function present<T>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T;
 }
-
-const dimensions = {
-  files: fc.constantFrom('Workspace', 'Project', 'Full'),
-  network: fc.constantFrom('None', 'Allowlist', 'Open'),
-  git: fc.constantFrom('LocalOnly', 'ReadAndBranch', 'Full'),
-  terminal: fc.constantFrom('None', 'RestrictedCommands', 'Full'),
-  requireApproval: actions,
-};
-const constraints = fc.record(dimensions, keep);
 
 const customLevel = fc.record({
   name: fc.constant('own'),

@@ -18,7 +18,7 @@ export interface CedarQuestion {
 export function cedarQuestion(request: PolicyRequest, snapshot: PolicySnapshot, unattended: boolean): CedarQuestion {
   const principal = { type: 'Agent', id: snapshot.agent.name };
   const resource = { type: request.kind, id: 'asked' };
-  const { policy, level, categoryLevels = {}, generation = 0 } = snapshot;
+  const { agent, policy, level, categoryLevels = {}, generation = 0 } = snapshot;
   const category = categoryOf(request);
   const earned = (category === undefined ? undefined : categoryLevels[category]) ?? level;
   return {
@@ -32,7 +32,7 @@ export function cedarQuestion(request: PolicyRequest, snapshot: PolicySnapshot, 
       ...(request.kind === 'Tool' ? argumentsOf(request.arguments) : {}),
     },
     entities: [
-      { uid: principal, attrs: { generation, ...limitsOf(earned, policy.spec) }, parents: [] },
+      { uid: principal, attrs: { generation, ...limitsOf(earned, policy.spec, agent.spec.constraints) }, parents: [] },
       { uid: resource, attrs: attributesOf(request), parents: [] },
     ],
   };

@@ -10,6 +10,7 @@ export function inheritedSpec(child: AgentSpec, parent: AgentSpec): AgentSpec {
     ...defaults(child, parent, ['autonomy', 'mode', 'toolProfile', 'idle', 'priority']),
     ...lists(child, parent),
     model: { ...child.model, ...defaults(child.model, parent.model, ['maxOutputTokens']) },
+    ...section('constraints', constraints(child.constraints, parent.constraints)),
     ...section('limits', { ...parent.limits, ...stated(child.limits) }),
     ...section('quotas', { ...parent.quotas, ...stated(child.quotas) }),
     ...section('sandbox', sandbox(child.sandbox, parent.sandbox)),
@@ -50,6 +51,14 @@ function list<T>(key: keyof AgentSpec, child: readonly T[] = [], parent: readonl
   if (parent.length === 0) return {};
   const known = new Set(child.map((item) => JSON.stringify(item)));
   return { [key]: [...child, ...parent.filter((item) => !known.has(JSON.stringify(item)))] };
+}
+
+type ChildConstraints = NonNullable<AgentSpec['constraints']>;
+
+function constraints(child: ChildConstraints = {}, parent: ChildConstraints = {}): ChildConstraints {
+  const approvals = [...new Set([...(child.requireApproval ?? []), ...(parent.requireApproval ?? [])])];
+  const isListed = child.requireApproval !== undefined || approvals.length > 0;
+  return { ...parent, ...stated(child), ...(isListed ? { requireApproval: approvals } : {}) };
 }
 
 type Sandbox = AgentSpec['sandbox'];

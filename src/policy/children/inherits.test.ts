@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import { anAgentSpec } from '../policy.testing.ts';
+import { admitChild } from './admission.ts';
 import { inheritedSpec } from './inherited-spec.ts';
 import { inherits } from './inherits.ts';
 import { COMPARED_FIELDS, FREE_FIELDS } from './ruled-fields.ts';
@@ -39,6 +40,18 @@ const PARENT = anAgentSpec({
     workspace: { size: '1Gi', files: [{ path: 'data', configMap: { name: 'data' } }] },
   },
 });
+
+const CONSTRAINED: AgentSpec = {
+  ...PARENT,
+  constraints: {
+    files: 'Project',
+    network: 'None',
+    git: 'ReadAndBranch',
+    code: 'Isolated',
+    terminal: 'None',
+    requireApproval: ['code:delete'],
+  },
+};
 
 function childOf(change: Partial<AgentSpec> = {}): AgentSpec {
   return {
@@ -130,6 +143,11 @@ const MORE: readonly (readonly [field: string, change: Partial<AgentSpec>, paren
   ['spec.toolProfile', { toolProfile: 'Full' }],
   ['spec.autonomy', { autonomy: 'Semi' }],
   ['spec.autonomy', { autonomy: 'Full' }],
+  ['spec.constraints.files', { constraints: { files: 'Full' } }, CONSTRAINED],
+  ['spec.constraints.network', { constraints: { network: 'Allowlist' } }, CONSTRAINED],
+  ['spec.constraints.git', { constraints: { git: 'Full' } }, CONSTRAINED],
+  ['spec.constraints.code', { constraints: { code: 'Direct' } }, CONSTRAINED],
+  ['spec.constraints.terminal', { constraints: { terminal: 'RestrictedCommands' } }, CONSTRAINED],
   ['spec.mode', { mode: 'Full' }],
   ['spec.forge.enabled', { forge: { enabled: true } }, anAgentSpec({ model: PARENT.model })],
   ['spec.forge.modes', { forge: { enabled: true, modes: ['Compose'] } }],
@@ -256,6 +274,10 @@ describe('what a child may have', () => {
   });
 
   it('a list that exceeds its maximum with the entries of the parent is refused', () => {
+    const requireApproval = Array.from({ length: 100 }, (_, index) => `example.com/crm:action${index}`);
+    assert.deepEqual(fieldsRefused({ constraints: { requireApproval } }, CONSTRAINED), [
+      'spec.constraints.requireApproval',
+    ]);
     const denyTools = Array.from({ length: 100 }, (_, index) => `tool_${index}`);
     assert.deepEqual(fieldsRefused({ denyTools }), ['spec.denyTools']);
   });
@@ -283,6 +305,35 @@ describe('what a child takes over', () => {
     });
     assert.equal(spec.autonomy, 'Supervised');
     assert.equal(spec.model.maxOutputTokens, 1_000);
+  });
+
+  it('a child has the constraints of its parent and stricter ones of its own', () => {
+    assert.deepEqual(inheritedSpec(childOf(), CONSTRAINED).constraints, CONSTRAINED.constraints);
+    const own = { files: 'Workspace', requireApproval: ['vcs', 'code:delete'] } as const;
+    const child = childOf({ constraints: { ...own, requireApproval: [...own.requireApproval] } });
+    assert.deepEqual(inherits(child, CONSTRAINED), []);
+    const spec = inheritedSpec(child, CONSTRAINED);
+    assert.deepEqual(spec.constraints, { ...CONSTRAINED.constraints, ...own });
+    assert.deepEqual(inheritedSpec(spec, CONSTRAINED).constraints, spec.constraints);
+    const [looser] = inherits(childOf({ constraints: { network: 'Open' } }), CONSTRAINED);
+    assert.match(
+      looser?.message ?? '',
+      /^spec\.constraints\.network Open exceeds the parent, which has None; narrow it/,
+    );
+    assert.deepEqual(
+      inherits(childOf({ constraints: { network: 'Open' } }), PARENT),
+      [],
+      'the policy decides for both',
+    );
+  });
+
+  it('a specialist and a nested manifest without constraints have those of their parent', () => {
+    const admission = admitChild(
+      { spec: childOf() },
+      { parent: { name: 'lead', spec: CONSTRAINED }, policy: {}, template: undefined, children: 0, total: 0 },
+    );
+    assert.ok('spec' in admission);
+    assert.deepEqual(admission.spec.constraints, CONSTRAINED.constraints);
   });
 
   it('a child takes over no grant and no right to forge', () => {

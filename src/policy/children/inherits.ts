@@ -5,6 +5,7 @@ import { MAX_TOOL_SETTINGS } from '../../api/limits/tool-settings.ts';
 import { DEFAULT_PRIORITY, PRIORITIES } from '../../api/limits/priority.ts';
 import { TOOL_PROFILES, AGENT_MODES } from '../../api/v1alpha1/agent/tool-profiles.ts';
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
+import { DIMENSIONS, DIMENSION_NAMES, MAX_ACTION_ENTRIES } from '../../api/v1alpha1/trust/constraints.ts';
 import { BoundedPatternRules } from '../patterns/pattern-rules.ts';
 import { AUTONOMY_PRESETS } from '../tables.ts';
 import { grantRefusals } from './grants.ts';
@@ -44,6 +45,7 @@ const RULES: Readonly<Record<keyof AgentSpec, FieldRule>> = {
   toolProfile: profileOfParent,
   mode: ({ child, parent }) => ordered('spec.mode', AGENT_MODES, child.mode ?? 'Full', parent.mode ?? 'Full'),
   autonomy: autonomyOfParent,
+  constraints: constraintsOfParent,
   forge: forgeOfParent,
   hooks: ({ child }) => within('spec.hooks', child.hooks?.length ?? 0, MAX_HOOKS),
   // `limitRefusals` compares them.
@@ -131,6 +133,17 @@ function profileOfParent({ child, parent, patterns }: Pair): Refusal[] {
 function autonomyOfParent({ child, parent }: Pair): Refusal[] {
   if (parent.autonomy === undefined || child.autonomy === undefined) return [];
   return ordered('spec.autonomy', [...AUTONOMY_PRESETS].reverse(), child.autonomy, parent.autonomy);
+}
+
+/** A dimension that the parent leaves open is as the policy has it, for both. */
+function constraintsOfParent({ child, parent }: Pair): Refusal[] {
+  const { requireApproval = [], ...asked } = child.constraints ?? {};
+  const looser = DIMENSION_NAMES.flatMap((name) => {
+    const [value, has] = [asked[name], parent.constraints?.[name]];
+    if (value === undefined || has === undefined) return [];
+    return ordered(`spec.constraints.${name}`, DIMENSIONS[name], value, has);
+  });
+  return [...looser, ...within('spec.constraints.requireApproval', requireApproval.length, MAX_ACTION_ENTRIES)];
 }
 
 /** Each list starts with the tightest value. A value that is not in the list exceeds every other. */

@@ -59,6 +59,12 @@ function specOf(choose: Choices): AgentSpec {
       toolProfile: choose.one('Minimal', 'Coding', 'Messaging', 'Automation', 'Full'),
       mode: choose.one('Observe', 'Assist', 'Full'),
       autonomy: choose.one('Full', 'Semi', 'Supervised', 'Locked'),
+      constraints: choose.maybe({
+        files: choose.one('Workspace', 'Project', 'Full'),
+        network: choose.one('None', 'Allowlist', 'Open'),
+        terminal: choose.one('None', 'RestrictedCommands', 'Full'),
+        requireApproval: choose.some('code:write', 'comms', 'memory:read'),
+      }),
       arguments: Array.from({ length: choose.below(3) }, pin),
       forge: choose.maybe({
         enabled: choose.one(true, false),
@@ -78,7 +84,16 @@ function policyOf(choose: Choices): TrustPolicySpec {
   }) as TrustPolicySpec;
 }
 
-const CHANGED = ['grants', 'denyTools', 'mode', 'arguments', 'forge', 'autonomy', 'toolProfile'] as const;
+const CHANGED = [
+  'grants',
+  'denyTools',
+  'mode',
+  'arguments',
+  'forge',
+  'autonomy',
+  'constraints',
+  'toolProfile',
+] as const;
 
 /** Half of the children are their parent with one change, so that many pairs are admitted. */
 function pairOf(choose: Choices): { child: AgentSpec; parent: AgentSpec } {
@@ -95,6 +110,7 @@ function requestOf(choose: Choices): PolicyRequest {
     () => toolRequest(choose),
     () => toolRequest(choose),
     () => ({ kind: 'Network', host: choose.one('api.example.com', 'example.org'), port: choose.one(80, 443) }),
+    () => ({ kind: 'File', path: choose.one('a', '/w/a', '/p/a', '/etc/a'), access }),
     () => ({ kind: 'Memory', key: choose.one('self.a', 'self.b', 'shared.a', 'other'), access }),
     () => ({ kind: 'Message', agent: choose.one('team-a', 'team-b', 'other') }),
     () => ({
@@ -126,7 +142,8 @@ function deciderOf(spec: AgentSpec, policy: TrustPolicySpec): Decider {
     policy: { name: 'standard', spec: policy },
     level: 'standard',
     tainted: false,
-    workspace: '/w',
+    workspace: '/p/w',
+    project: '/p',
   });
 }
 

@@ -1,4 +1,5 @@
 import { modelNames } from '../../api/names.ts';
+import { describeLimit } from '../constraints/constrained-level.ts';
 import type { PreparedPolicy } from '../prepare.ts';
 import { allowed, deny, escalate, notApplicable, passed } from './rule.ts';
 import type { RequestOf, Rule } from './rule.ts';
@@ -44,10 +45,10 @@ export function fileRules(prepared: PreparedPolicy): Rule<RequestOf<'File'>>[] {
         const resolved = resolvePath(prepared, path);
         if (typeof resolved !== 'string' && isInScope(prepared, resolved)) return undefined;
         return deny(
-          `The path is outside the ${scope.toLowerCase()}, which is all that level ${level.name} may ${access}; use a path below the workspace.`,
+          `The path is outside the ${scope.toLowerCase()}, which is all that ${level.limits.files.by} allows to ${access}; use a path below the workspace.`,
         );
       },
-      explain: () => allowed(`within file scope ${scope} of level ${level.name}`),
+      explain: () => allowed(`within file scope ${scope}: ${describeLimit(level, 'files')}`),
     },
   ];
 }

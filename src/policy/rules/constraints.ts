@@ -1,5 +1,6 @@
 import { isJsonObject } from '../../lib/json.ts';
 import type { Json } from '../../lib/json.ts';
+import { describeLimit, levelHint } from '../constraints/constrained-level.ts';
 import { hostViolation, networkRules } from './network.ts';
 import { commandLine, programOf } from '../patterns/command-lines.ts';
 import type { PreparedPolicy } from '../prepare.ts';
@@ -7,7 +8,7 @@ import type { ToolRuleInput } from './rule-inputs.ts';
 import { deny, escalate, notApplicable, passed } from './rule.ts';
 import type { Rule, RuleViolation } from './rule.ts';
 
-/** The constraints of the level, in this order: network, terminal, git, approval. The first violation decides. */
+/** The constraints of level, policy and agent, in this order: network, terminal, git, approval. The first violation decides. */
 export function constraintRules(prepared: PreparedPolicy): Rule<ToolRuleInput>[] {
   return [networkRule(prepared), ...terminalRules(prepared), gitRule(prepared), approvalRule(prepared)];
 }
@@ -28,14 +29,14 @@ function networkRule(prepared: PreparedPolicy): Rule<ToolRuleInput> {
       if (!usesNetwork(request)) return undefined;
       if (level.constraints.network === 'None') {
         return deny(
-          `Tool "${request.name}" needs the network, which level ${level.name} does not allow; level restricted allows it.`,
+          `Tool "${request.name}" needs the network, which ${level.limits.network.by} does not allow${levelHint(level, 'network', 'level restricted allows it')}.`,
         );
       }
       return request.arguments === undefined ? undefined : addressViolation(connection, request.arguments);
     },
     explain: (request) =>
       usesNetwork(request)
-        ? passed(`level ${level.name} has network ${level.constraints.network}`)
+        ? passed(describeLimit(level, 'network'))
         : notApplicable('the tool does not use the network'),
   };
 }
@@ -72,10 +73,12 @@ function terminalRules(prepared: PreparedPolicy): Rule<ToolRuleInput>[] {
       id: 'constraint.terminal',
       check: ({ name, category }) =>
         category === 'terminal' && mode === 'None'
-          ? deny(`Tool "${name}" is a terminal, which level ${level.name} does not allow; level standard allows it.`)
+          ? deny(
+              `Tool "${name}" is a terminal, which ${level.limits.terminal.by} does not allow${levelHint(level, 'terminal', 'level standard allows it')}.`,
+            )
           : undefined,
       explain: ({ category }) =>
-        category === 'terminal' ? passed(`level ${level.name} has terminal ${mode}`) : notApplicable('no terminal'),
+        category === 'terminal' ? passed(describeLimit(level, 'terminal')) : notApplicable('no terminal'),
     },
     {
       id: 'grant.shell',
@@ -115,11 +118,15 @@ function programViolation(prepared: PreparedPolicy, input: Json): RuleViolation 
   if (words === undefined) return deny('The program needs its name as "command" and its arguments as a list of texts.');
   const shell = usableShell(prepared);
   const line = commandLine(words);
-  return shell.has(line)
-    ? undefined
-    : deny(
-        `The command ${line.slice(0, 200)} is not granted: grants.shell allows ${shell.describe()}, each for a whole command line.`,
-      );
+  if (shell.has(line)) return undefined;
+  if (prepared.shell.has(line)) {
+    return deny(
+      `The command ${line.slice(0, 200)} is granted only by a pattern that names no program, and ${describeLimit(prepared.level, 'terminal')}; name the program in grants.shell.`,
+    );
+  }
+  return deny(
+    `The command ${line.slice(0, 200)} is not granted: grants.shell allows ${shell.describe()}, each for a whole command line.`,
+  );
 }
 
 /** At RestrictedCommands only patterns that name their program count. */
@@ -161,15 +168,17 @@ function gitRule({ level }: PreparedPolicy): Rule<ToolRuleInput> {
     check: (request) => {
       if (mode === 'Full' || !isVersionControl(request)) return undefined;
       if (request.does.all.includes('vcs:push')) {
-        return deny(`Tool "${request.name}" pushes, and level ${level.name} has git ${mode}; level standard may push.`);
+        return deny(
+          `Tool "${request.name}" pushes, and ${describeLimit(level, 'git')}${levelHint(level, 'git', 'level standard may push')}.`,
+        );
       }
       if (mode === 'LocalOnly' && namesRemote(request)) {
-        return deny(`Tool "${request.name}" names a remote, and level ${level.name} has git LocalOnly.`);
+        return deny(`Tool "${request.name}" names a remote, and ${describeLimit(level, 'git')}.`);
       }
       return undefined;
     },
     explain: (request) =>
-      isVersionControl(request) ? passed(`level ${level.name} has git ${mode}`) : notApplicable('no version control'),
+      isVersionControl(request) ? passed(describeLimit(level, 'git')) : notApplicable('no version control'),
   };
 }
 
@@ -191,18 +200,18 @@ function namesRemote({ name: tool, forged, texts }: ToolRuleInput): boolean {
 }
 
 function approvalRule({ level }: PreparedPolicy): Rule<ToolRuleInput> {
-  const required: ReadonlySet<string> = new Set(level.constraints.requireApproval);
+  const { approvals } = level;
   return {
     id: 'constraint.approval',
     check: ({ name, does }) => {
-      const waits = required.size === 0 ? undefined : does.all.find((action) => required.has(action));
+      const waits = approvals.size === 0 ? undefined : does.all.find((action) => approvals.has(action));
       return waits === undefined
         ? undefined
-        : escalate(`Tool "${name}" does ${waits}, which needs an approver at level ${level.name}.`);
+        : escalate(`Tool "${name}" does ${waits}, which needs an approver: ${approvals.get(waits)} requires it.`);
     },
     explain: () =>
-      required.size === 0
-        ? notApplicable(`level ${level.name} requires no approval`)
-        : passed(`level ${level.name} requires approval only for ${[...required].join(', ')}`),
+      approvals.size === 0
+        ? notApplicable(`neither level ${level.name} nor a constraint requires approval`)
+        : passed(`approval is required only for ${[...approvals.keys()].join(', ')}`),
   };
 }

@@ -1,3 +1,4 @@
+import { describeLimit } from '../constraints/constrained-level.ts';
 import { includes, newSearchBudget } from '../patterns/pattern-containment.ts';
 import { compilePattern } from '../patterns/pattern.ts';
 import type { PatternSet } from '../patterns/pattern-set.ts';
@@ -85,10 +86,10 @@ function apiRules({ snapshot, level }: PreparedPolicy): Rule<ForgeRuleInput>[] {
       id: 'constraint.network',
       check: ({ apis }) =>
         apis.includes('fetch') && level.constraints.network === 'None'
-          ? deny(`The tool requests fetch, and level ${level.name} does not allow the network.`)
+          ? deny(`The tool requests fetch, and ${level.limits.network.by} does not allow the network.`)
           : undefined,
       explain: ({ apis }) =>
-        apis.includes('fetch') ? passed(`network is ${level.constraints.network}`) : notApplicable('no fetch'),
+        apis.includes('fetch') ? passed(describeLimit(level, 'network')) : notApplicable('no fetch'),
     },
   ];
 }
@@ -137,7 +138,7 @@ function pathRule(prepared: PreparedPolicy): Rule<ForgeRuleInput> {
     explain: ({ paths }) =>
       paths.length === 0
         ? notApplicable('the tool names no path')
-        : passed(`within file scope ${level.constraints.files}`),
+        : passed(`within file scope ${level.constraints.files}: ${describeLimit(level, 'files')}`),
   };
 }
 
@@ -150,6 +151,6 @@ function pathViolation(prepared: PreparedPolicy, path: string): RuleViolation | 
   return isInScope(prepared, fixed)
     ? undefined
     : deny(
-        `A path of the tool is outside the ${prepared.level.constraints.files.toLowerCase()}; use one below the workspace.`,
+        `A path of the tool is outside the ${prepared.level.constraints.files.toLowerCase()}, which is all that ${prepared.level.limits.files.by} allows; use one below the workspace.`,
       );
 }

@@ -1,3 +1,4 @@
+import { describeLimit, levelHint } from '../constraints/constrained-level.ts';
 import type { PreparedPolicy } from '../prepare.ts';
 import { toNetworkInput } from './rule-inputs.ts';
 import type { NetworkRuleInput } from './rule-inputs.ts';
@@ -72,13 +73,15 @@ function levelRule({ level, network, egress }: PreparedPolicy): Rule<NetworkRule
     check: ({ subject, target }) => {
       if (mode === 'Open') return undefined;
       if (mode === 'None')
-        return deny(`Level ${level.name} does not allow the network; level restricted allows listed hosts.`);
+        return deny(
+          `A connection to ${target} needs the network, which ${level.limits.network.by} does not allow${levelHint(level, 'network', 'level restricted allows listed hosts')}.`,
+        );
       if (named.some((set) => set.covers(subject))) return undefined;
       return deny(
-        `Level ${level.name} allows only listed hosts, and only "*" matches ${target}; name its domain in grants.network or egress.allow.`,
+        `Only listed hosts are allowed by ${level.limits.network.by}, and only "*" matches ${target}; name its domain in grants.network or egress.allow.`,
       );
     },
-    explain: () => passed(`level ${level.name} has network ${mode}`),
+    explain: () => passed(describeLimit(level, 'network')),
   };
 }
 

@@ -313,6 +313,19 @@ describe('an operator on a real API server', () => {
     await apiServer.waitForAgent('team-a', 'greedy', 'runs', isRunning);
   });
 
+  it('an agent with looser constraints than its policy has no pod until they are as tight', async () => {
+    await apiServer.apply(buildTrustPolicy('team-a', { constraints: { network: 'None' } }, 'closed'));
+    const closed = { trustPolicyRef: { name: 'closed' } };
+    await apiServer.apply(buildAgent('team-a', 'loose', { ...closed, constraints: { network: 'Allowlist' } }));
+    const loose = await apiServer.waitForAgent('team-a', 'loose', 'is refused', hasReadyReason('GrantDenied'));
+    assert.match(
+      readyMessage(loose),
+      /^constraints\.network "Allowlist" exceeds policy "closed" \(constraints\.network is None; an agent may only be stricter\)/,
+    );
+    await patch('loose', 'team-a', { constraints: { network: 'None', files: 'Workspace' } });
+    await apiServer.waitForAgent('team-a', 'loose', 'runs', isRunning);
+  });
+
   it('the operator does not adopt a pod that another user created with its name', async () => {
     await apiServer.createNamespace('conflict');
     await apiServer.apply(buildTrustPolicy('conflict'));

@@ -5,6 +5,9 @@ const TO_AGENT = 'spec.promotion.toAgent';
 const LEVEL = 'spec.levels[]';
 const MILESTONE = 'spec.strategy.milestone';
 const CATEGORY = 'spec.strategy.categories[]';
+const CONSTRAINTS = ['files', 'network', 'git', 'code', 'terminal', 'requireApproval'].map(
+  (name) => `constraints.${name}`,
+);
 
 export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   Agent: {
@@ -68,6 +71,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.autonomy',
       'spec.toolProfile',
     ],
+    'policy/constraints/constrained-level.ts': CONSTRAINTS.map((name) => `spec.${name}`),
     'agent/code/code-state.ts': ['spec.invocation'],
     'agent/disclosure/settings.ts': ['mode', 'indexTokens', 'bodyTokens', 'unloadPercent'].map(
       (name) => `spec.disclosure.${name}`,
@@ -146,12 +150,9 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       `${LEVEL}.name`,
       `${LEVEL}.base`,
       `${LEVEL}.categories`,
-      ...[LEVEL, 'spec'].flatMap((owner) =>
-        ['files', 'network', 'git', 'code', 'terminal', 'requireApproval'].map(
-          (name) => `${owner}.constraints.${name}`,
-        ),
-      ),
+      ...CONSTRAINTS.map((name) => `${LEVEL}.${name}`),
     ],
+    'policy/constraints/constrained-level.ts': CONSTRAINTS.map((name) => `spec.${name}`),
     'policy/prepare.ts': [
       'spec.children.templates',
       'spec.autonomy',

@@ -114,6 +114,15 @@ export function egressSuite(open: () => EgressWorld): void {
       assert.match(page, /temper_egress_requests_total\{method="CONNECT",outcome="TEMPER_POLICY_DENIED"\} 2/);
     });
 
+    it('the constraints of an agent close its network under an open policy, and an edit opens it again', async () => {
+      setAgent('constrained', { constraints: { network: 'None' } });
+      await refused('constrained', HOST, /403 .*TEMPER_POLICY_DENIED.*spec\.constraints\.network of agent/s);
+      setAgent('constrained', { constraints: { network: 'Allowlist', terminal: 'None' } });
+      assert.match(await client.get(HOST, '/5', head('constrained')), /^HTTP\/1\.1 200 .*aaaaa$/s);
+      setAgent('constrained', { constraints: { network: 'None' } });
+      await refused('constrained', HOST, /403 .*TEMPER_POLICY_DENIED.*spec\.constraints\.network of agent/s);
+    });
+
     it('the fetch of a tool in a pod passes the proxy, and has the error of the gateway where it does not', async () => {
       setAgent('smith');
       const endpoint = { origin: `https://127.0.0.1:${proxy.port}`, serverName: 'api.example.com' };
@@ -232,6 +241,18 @@ export function egressSuite(open: () => EgressWorld): void {
         assert.deepEqual([line?.['host'], line?.['session']], ['api.example.com', 's-tainted']);
         // The next call of the session is one of a tainted session, which this policy refuses.
         await failsWith('TEMPER_POLICY_DENIED', callTool('caller', 'find', 's-tainted', 'message-2'), /untrusted/);
+      });
+
+      it('an agent whose constraints close the network has no call executed, also through a connection', async () => {
+        setUser('constrained-caller', { constraints: { network: 'None' } });
+        const called = callTool('constrained-caller', 'find');
+        await failsWith('TEMPER_POLICY_DENIED', called, /spec\.constraints\.network of agent "constrained-caller"/);
+        assert.deepEqual(
+          proxy.lines.filter(({ agent }) => agent === 'constrained-caller'),
+          [],
+        );
+        setUser('constrained-caller', { constraints: { git: 'LocalOnly' } });
+        assert.deepEqual((await callTool('constrained-caller', 'find')).output, { credential: 'sent', found: 1 });
       });
 
       it('without a connection the policy of the agent decides about the host', async () => {
