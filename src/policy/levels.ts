@@ -3,7 +3,7 @@ import type { BuiltinLevel } from '../api/v1alpha1/actions.ts';
 import type { ForgeMode } from '../api/v1alpha1/common.ts';
 import type { SubConstraints, TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import { TemperError } from '../lib/errors.ts';
-import { CODE_MODES, FILE_SCOPES, GIT_MODES, LEVELS, NETWORK_MODES, TERMINAL_MODES, rankOf } from './tables.ts';
+import { FILE_SCOPES, GIT_MODES, LEVELS, NETWORK_MODES, TERMINAL_MODES, rankOf } from './tables.ts';
 import type { Constraints } from './tables.ts';
 import type { ActionType, ToolCategory } from './types.ts';
 
@@ -86,7 +86,6 @@ function overlay(policy: TrustPolicySpec): Constraints {
     files: constraints?.files ?? 'Full',
     network: constraints?.network ?? 'Open',
     git: constraints?.git ?? 'Full',
-    code: constraints?.code ?? 'Direct',
     terminal: constraints?.terminal ?? 'Full',
     requireApproval: actionsOf(constraints?.requireApproval, 'constraints.requireApproval', policy),
   };
@@ -97,7 +96,6 @@ function tightest(a: Constraints, b: Constraints): Constraints {
     files: lower(FILE_SCOPES, a.files, b.files),
     network: lower(NETWORK_MODES, a.network, b.network),
     git: lower(GIT_MODES, a.git, b.git),
-    code: lower(CODE_MODES, a.code, b.code),
     terminal: lower(TERMINAL_MODES, a.terminal, b.terminal),
     requireApproval: [...new Set([...a.requireApproval, ...b.requireApproval])],
   };

@@ -16,15 +16,13 @@ export function riskOf(action: ActionType): Risk {
 export const FILE_SCOPES = ['Workspace', 'Project', 'Full'] as const;
 export const NETWORK_MODES = ['None', 'Allowlist', 'Open'] as const;
 export const GIT_MODES = ['LocalOnly', 'ReadAndBranch', 'Full'] as const;
-export const CODE_MODES = ['Isolated', 'Direct'] as const;
 export const TERMINAL_MODES = ['None', 'RestrictedCommands', 'Full'] as const;
 
-/** The six dimensions of a level. Each list of values starts with the tightest. */
+/** The dimensions of a level that a rule decides by. Each list of values starts with the tightest. Code is isolated at every level. */
 export interface Constraints {
   files: (typeof FILE_SCOPES)[number];
   network: (typeof NETWORK_MODES)[number];
   git: (typeof GIT_MODES)[number];
-  code: (typeof CODE_MODES)[number];
   terminal: (typeof TERMINAL_MODES)[number];
   requireApproval: readonly ActionType[];
 }
@@ -74,7 +72,7 @@ function constraints(
   terminal: Constraints['terminal'],
   requireApproval: readonly ActionType[] = [],
 ): Constraints {
-  return { files, network, git, code: 'Isolated', terminal, requireApproval };
+  return { files, network, git, terminal, requireApproval };
 }
 
 /** sandboxed 0 … elevated 3. */

@@ -65,7 +65,11 @@ export const SubConstraints = Type.Object(
         description: 'Git access: local only, read and create branches, or all operations including push.',
       }),
     ),
-    code: Type.Optional(Type.Enum(['Isolated', 'Direct'], { description: 'Code execution: isolated, or direct.' })),
+    code: Type.Optional(
+      Type.Enum(['Isolated'], {
+        description: 'Code execution: in the sandbox, at every level. There is no other value.',
+      }),
+    ),
     terminal: Type.Optional(
       Type.Enum(['None', 'RestrictedCommands', 'Full'], {
         description: 'Terminal access: none, the granted programs, or all programs.',
