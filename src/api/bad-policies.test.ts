@@ -68,7 +68,7 @@ const CASES: readonly BadText[] = [
   },
   {
     name: 'a custom initial level based on elevated',
-    text: `${POLICY}  level: {initial: boss, ceiling: boss}\n  levels:\n    - {name: boss, base: elevated, categories: [], constraints: {files: Full, network: Open, git: Full, code: Direct, terminal: Full, requireApproval: []}}\n`,
+    text: `${POLICY}  level: {initial: boss, ceiling: boss}\n  levels:\n    - {name: boss, base: elevated, categories: [], constraints: {files: Full, network: Open, git: Full, code: Isolated, terminal: Full, requireApproval: []}}\n`,
     line: 5,
     field: 'spec.level.initial',
     rule: 'elevated-needs-human',
@@ -84,7 +84,7 @@ const CASES: readonly BadText[] = [
   },
   {
     name: 'a custom level with a built-in name',
-    text: `${POLICY}  levels:\n    - name: standard\n      base: restricted\n      categories: []\n      constraints: {files: Full, network: Open, git: Full, code: Direct, terminal: Full, requireApproval: []}\n`,
+    text: `${POLICY}  levels:\n    - name: standard\n      base: restricted\n      categories: []\n      constraints: {files: Full, network: Open, git: Full, code: Isolated, terminal: Full, requireApproval: []}\n`,
     line: 6,
     field: 'spec.levels[0].name',
     rule: 'level-name',
@@ -92,11 +92,19 @@ const CASES: readonly BadText[] = [
   },
   {
     name: 'a custom level without one of the limits',
-    text: `${POLICY}  levels:\n    - name: own\n      base: restricted\n      categories: []\n      constraints: {files: Full, network: Open, git: Full, code: Direct, requireApproval: []}\n`,
+    text: `${POLICY}  levels:\n    - name: own\n      base: restricted\n      categories: []\n      constraints: {files: Full, network: Open, git: Full, code: Isolated, requireApproval: []}\n`,
     line: 9,
     field: 'spec.levels[0].constraints.terminal',
     rule: 'required',
     fix: /add terminal/,
+  },
+  {
+    name: 'code outside of the sandbox',
+    text: `${POLICY}  constraints:\n    code: Direct\n`,
+    line: 6,
+    field: 'spec.constraints.code',
+    rule: 'enum',
+    fix: /Isolated/,
   },
   {
     name: 'an unregistered action',

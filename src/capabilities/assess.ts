@@ -74,14 +74,15 @@ export function assessCapability<C extends ConnectionTarget>(
   const missing = missingRequirement(spec, namespace, context) ?? missingDigest(backend);
   if (missing !== undefined) return missing;
   if (server !== undefined) return platformServer(server, namespace, context.mcpServers);
-  return usedHost(endpointOf(backend), namespace, context);
+  return connectedHost(capability, context);
 }
 
-function usedHost<C extends ConnectionTarget>(
-  { url, connection: name }: ReturnType<typeof endpointOf>,
-  namespace: string,
+/** The host of the backend, with the connection that it names. */
+export function connectedHost<C extends ConnectionTarget>(
+  { backend, namespace }: Pick<BrokeredCapability, 'backend' | 'namespace'>,
   context: Pick<CapabilityContext<C>, 'connections'>,
 ): UsableCapability<C> | Unavailable {
+  const { url, connection: name } = endpointOf(backend);
   if (url === null) return unavailable('HostNotPermitted', 'the url of spec.backend is not a URL');
   if (name === undefined) return { url, connection: undefined };
   const connection = connectionOf(name, namespace, context.connections);

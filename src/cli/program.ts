@@ -15,6 +15,7 @@ import type { CliIo } from './io.ts';
 import { addObjectVerbs } from './objects/object-program.ts';
 import { addImport } from './interop/import-program.ts';
 import { addAcp, addMcp, addMcpServers } from './serving/serving-program.ts';
+import { addPolicy } from './manifests/policy-program.ts';
 import { addNats } from './nats/nats-program.ts';
 import { addRegistryVerbs } from './tools/oci/oci-program.ts';
 import { addSkillVerbs } from './skills/skill-program.ts';
@@ -310,56 +311,6 @@ function addDiscover(program: Command, io: CliIo, finish: SetExitCode): void {
       const { serviceDescriptors } = await import('./services/service-tools.ts');
       const tools = [...builtInDescriptors(), ...(await serviceDescriptors(io)), ...(await acceptedDescriptors(io))];
       finish(await discover({ ...options, query, paths: filename }, tools, io));
-    });
-}
-
-function addPolicy(policy: Command, io: CliIo, finish: SetExitCode): void {
-  policy
-    .command('explain')
-    .description('print the decision about a request, and every rule that was evaluated')
-    .addOption(files())
-    .option('--agent <name>', 'agent name, when the manifests contain several agents')
-    .option('--namespace <name>', 'namespace of the agent, when several agents have its name')
-    .option('--tool <name>', 'may the agent call this tool?')
-    .option('--input <json>', 'the arguments of the tool')
-    .option('--category <category>', 'category of a tool that is not built in')
-    .option('--action <action>', 'action type of a tool that is not built in')
-    .option('--host <host>', 'may the agent connect to host or host:port?')
-    .option('--file <path>', 'may the agent read this file?')
-    .option('--memory <key>', 'may the agent read this key?')
-    .option('--write', 'with --file or --memory: may the agent write it?')
-    .option('--message <agent>', 'may the agent send a message to this agent?')
-    .option(
-      '--spawn <template>',
-      'may the agent start a copy of this template, or with `own` a child whose manifest it writes?',
-    )
-    .option('--kill <agent>', 'may the agent end this child agent of another agent?')
-    .option('--schedule <times>', 'may the agent make a schedule for itself at these times, such as "every 10m"?')
-    .option('--publish <subject>', 'may the agent publish events with this subject?')
-    .option('--subscribe <pattern>', 'may the agent subscribe to events of these subjects?')
-    .option('--model <model>', 'may the agent use this provider/model?')
-    .option('--forge <mode>', 'may the agent forge in mode Compose or Sandbox?')
-    .option('--api <name>', 'a host function that the forged tool requires', collect)
-    .option('--domain <host>', 'a host that the forged tool requires', collect)
-    .option('--path <path>', 'a path that the forged tool requires', collect)
-    .option('--promote <tool>', 'may this tool be promoted?')
-    .option('--tier <tier>', 'target tier: Agent or Shared')
-    .option('--level <level>', "access level instead of the policy's initial level")
-    .option('--tainted', 'decide as for a session that contains untrusted content')
-    .option('--private', 'decide as for a session that contains private data')
-    .option('--workspace <folder>', 'decide as for temper run with this workspace; default: as for a pod')
-    .option('--state <folder>', 'with --workspace: the state folder of the run')
-    .option('--skills <folder...>', 'with --workspace: the folders with skills of the run')
-    .option('--providers <file>', 'with --workspace: the providers file of the run')
-    .option('--model-script <file>', 'with --workspace: the replay script of the run')
-    .addOption(output())
-    .action(async ({ filename, ...question }) => {
-      const { policyExplain } = await import('./manifests/policy-explain.ts');
-      const { acceptedDescriptors } = await import('./mcp/servers/configured-servers.ts');
-      const { serviceDescriptors } = await import('./services/service-tools.ts');
-      const external =
-        question.tool === undefined ? [] : [...(await serviceDescriptors(io)), ...(await acceptedDescriptors(io))];
-      finish(await policyExplain({ ...question, paths: filename }, external, io));
     });
 }
 

@@ -1,6 +1,7 @@
 import { TemperError } from '../lib/errors.ts';
 import { type Json, member } from '../lib/json.ts';
 import { printable } from '../lib/printable.ts';
+import { checkedTool } from '../tools/checks/checked-tool.ts';
 import type { Tool, ToolDescriptor } from '../tools/contract.ts';
 import { CAPABILITY_KINDS } from './entry.ts';
 import type { Discovery, DiscoveryQuery } from './port.ts';
@@ -35,13 +36,14 @@ export const DISCOVER_TOOL: ToolDescriptor = {
 };
 
 export function discoverTool(discovery: Discovery): Tool {
-  return {
+  return checkedTool({
     descriptor: DISCOVER_TOOL,
+    check: (input) => void queryOf(input),
     async call(input, context) {
       const { capabilities, more } = await discovery.search(queryOf(input), context, context.op);
       return { capabilities: capabilities.map((found) => ({ ...found })), more };
     },
-  };
+  });
 }
 
 function queryOf(input: Json): DiscoveryQuery {

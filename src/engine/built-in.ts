@@ -12,7 +12,7 @@ import { askTools } from '../agent/tools/ask-tool.ts';
 import { RUN_TOOL } from '../agent/tools/run/run-descriptor.ts';
 import { sendTool } from '../agent/tools/send-tool.ts';
 import { FINISH_TOOL_NAME } from '../agent/returns/finish.ts';
-import { DISCOVER_TOOL } from '../discovery/discover-tool.ts';
+import { discoverTool } from '../discovery/discover-tool.ts';
 import { FORGE_TOOL } from '../forge/forge-tool.ts';
 import { systemClock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
@@ -21,7 +21,7 @@ import { DROP_TOOL } from '../tempering/lifecycle/drop-tool.ts';
 import { CODE_RUN_TOOL } from '../toolbox/code-run.ts';
 import { gitTools } from '../toolbox/git/git-tools.ts';
 import { remoteGitTools } from '../toolbox/git/remote/remote-tools.ts';
-import type { Repositories } from '../toolbox/git/remote/port.ts';
+import type { NamedRepositories } from '../toolbox/git/remote/port.ts';
 import { SQL_QUERY_NAME } from '../toolbox/sql/sql-query.ts';
 import { shellExecTool } from '../toolbox/terminal/shell-exec.ts';
 import { createToolbox } from '../toolbox/toolbox.ts';
@@ -35,8 +35,8 @@ export interface BuiltInToolDeps {
   protectedFolders?: readonly string[];
   /** Evaluates the policy of the agent for one request. */
   decide: (caller: CallerContext, request: PolicyRequest) => Decision;
-  /** The repositories of connections; absent: unknown. */
-  repositories?: Repositories | undefined;
+  /** The repositories of connections; absent: there is none. */
+  repositories?: NamedRepositories | undefined;
 }
 
 /** The built-in tools without what they work with: for their descriptors, and for what they refuse by their arguments alone. */
@@ -51,7 +51,7 @@ export function toolsWithoutPorts({ workspace, protectedFolders = [], decide, re
     describedTool(CODE_RUN_TOOL),
     shellExecTool({ programs: () => [], environment: () => [] }),
     ...gitTools(undefined),
-    ...remoteGitTools({ workspace, protectedFolders, decide, clock, repositories }),
+    ...remoteGitTools({ workspace, protectedFolders, decide, clock, named: repositories }),
     describedTool(GENERATE_TEXT),
     describedTool(RUN_TOOL),
     sendTool(messages),
@@ -60,7 +60,8 @@ export function toolsWithoutPorts({ workspace, protectedFolders = [], decide, re
     specialistTool(messages),
     ...eventTools(messages),
     ...scheduleTools(messages),
-    ...[DISCOVER_TOOL, FORGE_TOOL, DROP_TOOL].map(describedTool),
+    discoverTool({ search: unreachable }),
+    ...[FORGE_TOOL, DROP_TOOL].map(describedTool),
   ];
 }
 

@@ -33,8 +33,7 @@ export interface ForgedToolDeps {
  * the declared schema. Throws TEMPER_PACKAGE_INVALID for an artifact that cannot be parsed or has another digest.
  */
 export function createForgedTool(artifact: ToolArtifact, digest: Digest, tier: Tier, deps: ForgedToolDeps): Tool {
-  const open = parseArtifact(artifact);
-  if ('malformed' in open) throw new TemperError('TEMPER_PACKAGE_INVALID', `"${artifact.name}": ${open.malformed}`);
+  const open = opened(artifact);
   if (open.digest !== digest) {
     throw new TemperError(
       'TEMPER_PACKAGE_INVALID',
@@ -58,9 +57,39 @@ export function createForgedTool(artifact: ToolArtifact, digest: Digest, tier: T
   };
 }
 
-function describeTool(open: ParsedArtifact, tier: Tier, deps: ForgedToolDeps): ToolDescriptor {
+/**
+ * The descriptor of an artifact that was registered with this digest, also of one whose source is withheld. Throws TEMPER_PACKAGE_INVALID
+ * for an artifact that cannot be parsed.
+ */
+export function forgedDescriptor(artifact: ToolArtifact, digest: Digest, tier: Tier, deps: Describing): ToolDescriptor {
+  return describeTool({ ...opened(artifact), digest }, tier, deps);
+}
+
+/** What the policy decides about a forged tool by: the category, the action and the hosts that follow from what it requires. */
+export function forgedPermissions({ apis, domains }: Pick<ToolArtifact['requires'], 'apis' | 'domains'>): {
+  category: ToolDescriptor['category'];
+  action: ToolDescriptor['action'];
+  hosts?: readonly string[];
+} {
+  const category = 'code_execution';
+  // A pure function and a chain of steps change nothing themselves; the policy decides each call of a step.
+  return apis.includes('fetch')
+    ? { category, action: 'comms:external', hosts: domains }
+    : { category, action: 'code:read' };
+}
+
+function opened(artifact: ToolArtifact): ParsedArtifact {
+  const open = parseArtifact(artifact);
+  if ('malformed' in open) throw new TemperError('TEMPER_PACKAGE_INVALID', `"${artifact.name}": ${open.malformed}`);
+  return open;
+}
+
+type Describing = Pick<ForgedToolDeps, 'describe'>;
+
+function describeTool(open: ParsedArtifact, tier: Tier, deps: Describing): ToolDescriptor {
   const { name, description, requires, implementation } = open.artifact;
-  const usesNetwork = requires.apis.includes('fetch');
+  const { category, action, hosts } = forgedPermissions(requires);
+  const usesNetwork = hosts !== undefined;
   const effects = (implementation.steps ?? []).some(
     (step) => deps.describe(splitReference(step.tool).name)?.sideEffects !== false,
   );
@@ -70,9 +99,8 @@ function describeTool(open: ParsedArtifact, tier: Tier, deps: ForgedToolDeps): T
     inputSchema: open.inputSchema,
     outputSchema: open.outputSchema,
     examples: open.tests.slice(0, MAX_EXAMPLES).map(({ input }) => input),
-    category: 'code_execution',
-    // A pure function and a chain of steps change nothing themselves; the policy decides each call of a step.
-    action: usesNetwork ? 'comms:external' : 'code:read',
+    category,
+    action,
     sideEffects: usesNetwork || effects,
     locality: usesNetwork ? 'Brokered' : 'Local',
     forged: {
@@ -82,12 +110,12 @@ function describeTool(open: ParsedArtifact, tier: Tier, deps: ForgedToolDeps): T
         ? {}
         : { steps: [...new Set(implementation.steps.map((step) => step.tool))] }),
       pure: isPure(open.artifact, (tool) => isPureTool(tool, deps)),
-      ...(usesNetwork ? { hosts: requires.domains } : {}),
+      ...(usesNetwork ? { hosts } : {}),
     },
   };
 }
 
-function isPureTool(tool: string, { describe }: Pick<ForgedToolDeps, 'describe'>): boolean {
+function isPureTool(tool: string, { describe }: Describing): boolean {
   return describe(splitReference(tool).name)?.forged?.pure === true;
 }
 

@@ -85,7 +85,6 @@ export function tightest(a: Constraints, b: Constraints): Constraints {
     files: lower(DIMENSIONS.files, a.files, b.files),
     network: lower(DIMENSIONS.network, a.network, b.network),
     git: lower(DIMENSIONS.git, a.git, b.git),
-    code: lower(DIMENSIONS.code, a.code, b.code),
     terminal: lower(DIMENSIONS.terminal, a.terminal, b.terminal),
     requireApproval: [...new Set([...a.requireApproval, ...b.requireApproval])],
   };

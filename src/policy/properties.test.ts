@@ -27,7 +27,6 @@ const constraints = fc.record(
     files: fc.constantFrom('Workspace', 'Project', 'Full'),
     network: fc.constantFrom('None', 'Allowlist', 'Open'),
     git: fc.constantFrom('LocalOnly', 'ReadAndBranch', 'Full'),
-    code: fc.constantFrom('Isolated', 'Direct'),
     terminal: fc.constantFrom('None', 'RestrictedCommands', 'Full'),
     requireApproval: some(actionEntry),
   },

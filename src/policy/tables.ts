@@ -15,7 +15,7 @@ export function riskOf(action: ActionType): Risk {
   return builtInRisk(action) ?? 'high';
 }
 
-/** The six dimensions of a level. */
+/** The dimensions of a level that a rule decides by. Code is isolated at every level. */
 export interface Constraints extends DimensionValues {
   requireApproval: readonly ActionType[];
 }

@@ -84,6 +84,11 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
     code: 1,
     output: /^Deny +by level\.forge/,
   },
+  "temper policy explain -f manifests/quickstart --tool call_api --forged --api fetch --domain api.example.com --input '{}'":
+    {
+      code: 0,
+      output: /^Escalate +by autonomy[^]*refused: fetch api\.example\.com \(grant\.network\)/,
+    },
   'temper policy explain -f manifests/quickstart --model default/default': {
     code: 0,
     output: /^Allow +by grant\.model/,

@@ -147,6 +147,12 @@ spec:
         /^Deny {2}by grant\.network/,
       ],
       [registered + capability(', connection: crm'), call, /^Escalate {2}by autonomy(?![^]*grant\.network)/],
+      [
+        registered.replace('name: "example.com/crm:refund"', 'name: "example.com/crm:refund", base: db:query') +
+          capability('').replace('category: web', 'category: analytics'),
+        { ...call, level: 'standard', tainted: true, private: true },
+        /^Escalate {2}by private\.network[^]*may send to api\.example\.com/,
+      ],
     ];
     for (const [manifests, question, expected] of cases) {
       await writeFile(join(folder, 'capability.yaml'), manifests);

@@ -1,18 +1,20 @@
 import { isTemperError } from '../../lib/errors.ts';
-import { builtInDescriptors } from '../../engine/built-in.ts';
-import { explainCall } from '../../engine/explain/explain-call.ts';
+import { explainCall, type ExplainedCall, type ExternalTool } from '../../engine/explain/explain-call.ts';
 import { categoryOf } from '../../policy/category-decider.ts';
 import { createDecider } from '../../policy/decider.ts';
-import type { ExplainedDecision, PolicyRequest, PolicySnapshot } from '../../policy/types.ts';
-import type { ToolDescriptor } from '../../tools/contract.ts';
+import type { PolicyRequest, PolicySnapshot } from '../../policy/types.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
-import { capabilityTools } from './capability-tools.ts';
-import { type PolicyQuestion, toPolicyRequest } from './policy-question.ts';
+import { askedTool } from './explain/asked-tool.ts';
+import { explainedRun, type RunQuestion } from './explain/explained-run.ts';
+import { forgedSource } from './explain/forged-source.ts';
+import { type PolicyQuestion, questionOf, toPolicyRequest } from './policy-question.ts';
 import { type AgentQuestion, loadSnapshot } from './policy-snapshot.ts';
-import { explainedRun, type RunQuestion } from './explained-run.ts';
 
 export interface PolicyExplainOptions extends PolicyQuestion, AgentQuestion, RunQuestion {
+  /** The cluster whose EmergentTools are looked up. */
+  kubeconfig?: string;
+  context?: string;
   output: 'text' | 'json';
 }
 
@@ -22,24 +24,20 @@ export interface PolicyExplainOptions extends PolicyQuestion, AgentQuestion, Run
  */
 export async function policyExplain(
   options: PolicyExplainOptions,
-  services: readonly ToolDescriptor[],
+  services: readonly ExternalTool[],
   io: CliIo,
 ): Promise<number> {
   try {
+    const question = questionOf(options);
     const { snapshot: ofPod, objects, loaded } = await loadSnapshot(options, io.cwd);
-    const { workspace, protectedFolders, repositories } = await explainedRun(options, loaded, ofPod, io);
-    const snapshot = { ...ofPod, workspace };
-    const external = [
-      ...services.map((descriptor) => ({ descriptor, requests: [] })),
-      ...capabilityTools(objects, snapshot.agent.namespace),
-    ];
-    const known = [...builtInDescriptors(), ...external.map(({ descriptor }) => descriptor)];
-    const request = toPolicyRequest(options, known);
+    const run = await explainedRun(options, loaded, ofPod, services, io);
+    const snapshot = { ...ofPod, workspace: run.workspace };
+    const source = forgedSource(options, { snapshot, objects, state: run.state }, io);
+    const asked = options.tool === undefined ? [] : await askedTool(options.tool, options, run.external, source);
+    const request = toPolicyRequest(question, options, asked[0]?.descriptor);
     const decider = createDecider(snapshot);
-    const explained = explainCall(
-      { decider, external, schemas: createSchemaCompiler(), snapshot, protectedFolders, repositories },
-      request,
-    );
+    const external = [...run.external, ...asked];
+    const explained = explainCall({ ...run, decider, external, schemas: createSchemaCompiler(), snapshot }, request);
     const level = levelFor(request, snapshot) ?? decider.level;
     if (options.output === 'json') writeJson(snapshot, level, explained, io);
     else io.out(textOf(snapshot, level, explained));
@@ -57,8 +55,8 @@ function levelFor(request: PolicyRequest, { categoryLevels = {} }: PolicySnapsho
   return category === undefined ? undefined : categoryLevels[category];
 }
 
-function writeJson(snapshot: PolicySnapshot, level: string, explained: ExplainedDecision, io: CliIo): void {
-  const { effect, rule, reason, risk, trace } = explained;
+function writeJson(snapshot: PolicySnapshot, level: string, explained: ExplainedCall, io: CliIo): void {
+  const { effect, rule, reason, risk, trace, refused = [] } = explained;
   writeJsonLine(io, {
     agent: snapshot.agent.name,
     policy: snapshot.policy.name,
@@ -69,20 +67,22 @@ function writeJson(snapshot: PolicySnapshot, level: string, explained: Explained
     rule,
     reason,
     risk,
+    ...(refused.length === 0 ? {} : { refused: [...refused] }),
     trace: trace.map((step) => ({ ...step })),
   });
 }
 
 const MARKS = { passed: '·', allowed: '✓', denied: '✗', escalated: '?', 'not-applicable': '-' } as const;
 
-function textOf(snapshot: PolicySnapshot, level: string, explained: ExplainedDecision): string {
-  const { effect, rule, reason, risk, trace } = explained;
+function textOf(snapshot: PolicySnapshot, level: string, explained: ExplainedCall): string {
+  const { effect, rule, reason, risk, trace, refused = [] } = explained;
   const width = Math.max(...trace.map((step) => step.rule.length));
   const lines = trace.map((step) => `  ${MARKS[step.verdict]} ${step.rule.padEnd(width)}  ${step.detail}`);
   const marks = `${snapshot.tainted ? ' · tainted' : ''}${snapshot.hasPrivateData === true ? ' · private data' : ''}`;
   return [
     `${effect}  by ${rule}  (risk ${risk})`,
     reason,
+    ...(refused.length === 0 ? [] : [`What the tool does then is refused: ${refused.join(', ')}.`]),
     '',
     `Agent ${snapshot.agent.name} · policy ${snapshot.policy.name} · level ${level}${marks}`,
     ...lines,

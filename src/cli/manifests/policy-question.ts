@@ -1,11 +1,4 @@
-import {
-  ACTION_TYPES,
-  DEFAULT_ACTION,
-  FORGE_MODES,
-  isCustomAction,
-  TOOL_APIS,
-  TOOL_CATEGORIES,
-} from '../../api/v1alpha1/actions.ts';
+import { ACTION_TYPES, FORGE_MODES, isCustomAction, TOOL_APIS, TOOL_CATEGORIES } from '../../api/v1alpha1/actions.ts';
 import { messageOf, TemperError } from '../../lib/errors.ts';
 import { suggestName } from '../../lib/suggest.ts';
 import { printable } from '../../lib/printable.ts';
@@ -13,6 +6,7 @@ import { type Json, parseUntrustedJson } from '../../lib/json.ts';
 import { splitPort } from '../../policy/patterns/hosts.ts';
 import type { PolicyRequest } from '../../policy/types.ts';
 import { plannedRuns } from '../../schedule/agent-schedule.ts';
+import { toolRequest } from '../../tools/authorize.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
 
 /** A question to the policy, as options of the command line. */
@@ -40,12 +34,14 @@ export interface PolicyQuestion {
   promote?: string;
   /** JSON text: the arguments of `tool`; without them the question is whether it may be listed. */
   input?: string;
-  /** For a tool that is not built in. */
+  /** For a tool that is not known. */
   category?: string;
   action?: string;
   /** For `file` and `memory`: write instead of read. */
   write?: boolean;
-  /** Requirements of the tool for `forge`. */
+  /** For `tool`: it is forged, with these requirements, and is looked up nowhere. */
+  forged?: boolean;
+  /** Requirements of the tool for `forge` and for `forged`. */
   api?: string[];
   domain?: string[];
   path?: string[];
@@ -71,14 +67,33 @@ const SUBJECT_OPTIONS = [
 
 const OWN_MANIFEST = 'own';
 
-/** Converts the options to a request. Throws TEMPER_USAGE for no subject, several subjects, or an invalid value. */
-export function toPolicyRequest(options: PolicyQuestion, tools: readonly ToolDescriptor[]): PolicyRequest {
+export type Question = (typeof SUBJECT_OPTIONS)[number];
+
+/** What the options ask about. Throws TEMPER_USAGE for no subject, several subjects, or options that belong to another one. */
+export function questionOf(options: PolicyQuestion): Question {
   const chosen = SUBJECT_OPTIONS.filter((name) => options[name] !== undefined);
   const [question] = chosen;
   if (question === undefined || chosen.length > 1) {
     throw usageError(`ask about exactly one of ${SUBJECT_OPTIONS.map((name) => `--${name}`).join(', ')}`);
   }
-  return requestAbout(question, options[question] ?? '', options, tools);
+  if (options.forged === true && question !== 'tool') throw usageError('--forged works with --tool only');
+  const requirement = (['api', 'domain', 'path'] as const).find((name) => options[name] !== undefined);
+  if (requirement !== undefined && question !== 'forge' && options.forged !== true)
+    throw usageError(
+      `--${requirement} is a requirement of a forged tool; ask with --forge, or with --tool and --forged`,
+    );
+  return question;
+}
+
+/** Converts the options to a request; `tool` is the one of the question, if it is about one. Throws TEMPER_USAGE for an invalid value. */
+export function toPolicyRequest(
+  question: Question,
+  options: PolicyQuestion,
+  tool: ToolDescriptor | undefined,
+): PolicyRequest {
+  if (tool !== undefined) return toolQuestion(tool, options);
+  if (question === 'tool') throw new TypeError('the tool of the question is missing');
+  return requestAbout(question, options[question] ?? '', options);
 }
 
 /** The questions that have only a subject. */
@@ -90,15 +105,8 @@ const PLAIN_REQUESTS = {
   model: (model) => ({ kind: 'Model', model }),
 } as const satisfies Partial<Record<(typeof SUBJECT_OPTIONS)[number], (subject: string) => PolicyRequest>>;
 
-function requestAbout(
-  question: (typeof SUBJECT_OPTIONS)[number],
-  subject: string,
-  options: PolicyQuestion,
-  tools: readonly ToolDescriptor[],
-): PolicyRequest {
+function requestAbout(question: Exclude<Question, 'tool'>, subject: string, options: PolicyQuestion): PolicyRequest {
   switch (question) {
-    case 'tool':
-      return toolRequest(subject, options, tools);
     case 'host':
       return hostRequest(subject);
     case 'file':
@@ -122,28 +130,18 @@ function accessOf({ write }: PolicyQuestion): 'read' | 'write' {
   return write === true ? 'write' : 'read';
 }
 
-function toolRequest(name: string, options: PolicyQuestion, tools: readonly ToolDescriptor[]): PolicyRequest {
-  const known = tools.find((tool) => tool.name === name);
-  const categoryName = options.category ?? known?.category;
-  if (categoryName === undefined) {
-    throw usageError(
-      `no tool is named "${name}": give its --category, or one of ${tools.map((t) => t.name).join(', ')}`,
-    );
-  }
-  const category = oneOf('category', categoryName, TOOL_CATEGORIES);
-  return {
-    kind: 'Tool',
-    name,
-    category,
-    action: actionOf(options.action) ?? known?.action ?? DEFAULT_ACTION[category],
-    forged: known?.forged !== undefined,
-    ...(options.input === undefined ? {} : { arguments: parseInput(options.input) }),
+function toolQuestion(tool: ToolDescriptor, { category, action, input }: PolicyQuestion): PolicyRequest {
+  const asked = {
+    ...tool,
+    ...(category === undefined ? {} : { category: oneOf('category', category, TOOL_CATEGORIES) }),
+    ...(action === undefined ? {} : { action: knownAction(action) }),
   };
+  return toolRequest(asked, input === undefined ? undefined : parseInput(input));
 }
 
 /** An unregistered action would be answered with "high risk", so a typo would look like a decision. */
-function actionOf(action: string | undefined): string | undefined {
-  if (action === undefined || ACTION_TYPES.includes(action) || isCustomAction(action)) return action;
+function knownAction(action: string): string {
+  if (ACTION_TYPES.includes(action) || isCustomAction(action)) return action;
   const near = suggestName(action, ACTION_TYPES);
   const hint = near === undefined ? `one of ${ACTION_TYPES.join(', ')}` : `did you mean ${near}?`;
   throw usageError(`--action "${action}" is not an action; ${hint}`);
@@ -182,7 +180,7 @@ function forgeRequest(mode: string, options: PolicyQuestion): PolicyRequest {
   };
 }
 
-function oneOf<T extends string>(option: string, text: string, allowed: readonly T[]): T {
+export function oneOf<T extends string>(option: string, text: string, allowed: readonly T[]): T {
   const found = allowed.find((value) => value === text);
   if (found === undefined) throw usageError(`--${option} "${text}" is not one of ${allowed.join(', ')}`);
   return found;

@@ -1,17 +1,14 @@
-import type { Json } from '../../lib/json.ts';
-import { validateTarget } from '../../net/targets.ts';
-import { withApprovedConnections } from '../../policy/private-data/approved-connections.ts';
-import type { Decider, Decision, ExplainedDecision, PolicyRequest, PolicySnapshot } from '../../policy/types.ts';
-import type { Repositories } from '../../toolbox/git/remote/port.ts';
-import { writtenPath, writtenTarget } from '../../toolbox/path-resolution.ts';
-import { assertCallable } from '../../tools/checks/admission.ts';
-import { decideOrThrow, hostsOf, policyDenied, toolRequest } from '../../tools/authorize.ts';
-import type { CallerContext, Tool, ToolDescriptor } from '../../tools/contract.ts';
-import type { SchemaCompiler } from '../../tools/json-schema/compiler.ts';
+import type { PlannedStep } from '../../forge/compose/plan.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { toolsWithoutPorts } from '../built-in.ts';
-import { compileToolSettings } from '../settings/tool-settings.ts';
+import { validateTarget } from '../../net/targets.ts';
+import type { Decider, Decision, ExplainedDecision, PolicyRequest, PolicySnapshot } from '../../policy/types.ts';
+import type { NamedRepositories } from '../../toolbox/git/remote/port.ts';
+import { writtenPath, writtenTarget } from '../../toolbox/path-resolution.ts';
+import type { Tool, ToolDescriptor } from '../../tools/contract.ts';
+import type { SchemaCompiler } from '../../tools/json-schema/compiler.ts';
+import type { Requirements } from './noted-work.ts';
 import { refusalOf, Steps } from './steps.ts';
+import { CheckedCall, type MetCall } from './tool-call.ts';
 
 export interface ExplainCallDeps {
   decider: Decider;
@@ -20,16 +17,32 @@ export interface ExplainCallDeps {
   snapshot: Pick<PolicySnapshot, 'agent' | 'workspace'>;
   /** Absolute paths that no tool may open, as in `EnginePorts.protectedPaths`. */
   protectedFolders?: readonly string[] | undefined;
-  /** The repositories of the connections of a run; absent: none, or unknown. */
-  repositories?: Repositories | undefined;
+  /** The repositories of the connections of a run or of a release; absent: there is none. `Unknown`: any may have a connection. */
+  repositories?: NamedRepositories | 'Unknown' | undefined;
   /** The tools beside the built-in ones, as far as they are known. */
   external?: readonly ExternalTool[];
 }
 
-/** A tool that another process executes, and what the policy has to permit beside the call. */
+/** A tool that is not built in. */
 export interface ExternalTool {
   descriptor: ToolDescriptor;
+  /** What the policy has to permit beside the call. */
   requests: readonly PolicyRequest[];
+  /** As in `Tool`. */
+  check?: Tool['check'];
+  /** Why no agent can call it. */
+  unavailable?: string | undefined;
+  /** What decides about its calls and is not known here. */
+  unknown?: string | undefined;
+  /** Of a forged tool: what its host functions may open. */
+  requires?: Requirements | undefined;
+  /** Of a composed tool. */
+  steps?: readonly PlannedStep[] | undefined;
+}
+
+export interface ExplainedCall extends ExplainedDecision {
+  /** Of a forged tool that may be called: what the policy would refuse of its work, each with the rule. */
+  refused?: readonly string[];
 }
 
 /**
@@ -37,13 +50,16 @@ export interface ExternalTool {
  * for these arguments, the quota that permits none, and what the tool refuses by its arguments alone. Executes nothing, and resolves
  * neither links nor names; both, the loop guard, hooks and used quotas may still refuse the call.
  */
-export function explainCall(deps: ExplainCallDeps, request: PolicyRequest): ExplainedDecision {
+export function explainCall(deps: ExplainCallDeps, request: PolicyRequest): ExplainedCall {
   const { decider, snapshot } = deps;
-  if (request.kind === 'Tool' && request.arguments !== undefined) {
-    return explainToolCall(deps, request, request.arguments);
-  }
   const steps = new Steps(decider);
+  if (request.kind === 'Tool' && request.arguments !== undefined) return explainToolCall(deps, request, steps);
   const decision = steps.decide(request);
+  const absent =
+    request.kind === 'Tool' ? deps.external?.find(({ descriptor }) => descriptor.name === request.name) : undefined;
+  if (absent?.unavailable !== undefined) {
+    return steps.refused(new TemperError('TEMPER_TOOL_NOT_FOUND', absent.unavailable), decision);
+  }
   if (decision.effect === 'Deny') return steps.permitted(decision);
   if (request.kind === 'File') {
     const { workspace } = snapshot;
@@ -60,87 +76,20 @@ export function explainCall(deps: ExplainCallDeps, request: PolicyRequest): Expl
   );
 }
 
-type ToolQuestion = Extract<PolicyRequest, { kind: 'Tool' }>;
-
-function explainToolCall(deps: ExplainCallDeps, question: ToolQuestion, given: Json): ExplainedDecision {
-  const { decider, schemas, snapshot, protectedFolders = [], repositories } = deps;
-  const { agent } = snapshot;
-  const steps = new Steps(decider);
-  // The decider of the checks within the tool: an approver who permits the call permits its connections.
-  let within = decider;
-  const tools = toolsWithoutPorts({
-    ...snapshot,
-    protectedFolders,
-    repositories,
-    decide: (_caller, request) => steps.decide(request, within),
-  });
-  const { descriptor, tool, requests } = toolOf(question, tools, deps.external);
-  const descriptors = tools.map((one) => one.descriptor);
-  const decide = (request: PolicyRequest): Decision => steps.decide(request);
-  const quiet = (request: PolicyRequest): Decision => decider.decide(request);
-  let decision = quiet(toolRequest(descriptor));
+function explainToolCall(
+  deps: ExplainCallDeps,
+  question: Extract<PolicyRequest, { kind: 'Tool' }>,
+  steps: Steps,
+): ExplainedCall {
+  const call = new CheckedCall(deps, steps);
+  const { arguments: given = {} } = question;
+  let met: MetCall | undefined;
   const refusal = refusalOf(() => {
-    if (decision.effect === 'Deny') throw policyDenied(decide(toolRequest(descriptor)));
-    const input = compileToolSettings(agent.spec, descriptors, schemas).withDefaults(question.name, given, CALLER);
-    assertCallable(descriptor, input, { decide: quiet, schemas });
-    steps.note('input-schema', 'passed', 'the arguments match the input schema');
-    decision = decideOrThrow({ decide }, toolRequest(descriptor, input));
-    noteChecksOfUse(steps, agent.spec);
-    if (decision.effect === 'Escalate') {
-      within = withApprovedConnections(decider, { rule: decision.rule, hosts: hostsOf(descriptor, input) });
-    }
-    for (const request of requests) {
-      const opened = steps.decide(request, within);
-      // An approver who permits the call permits what it opens.
-      if (opened.effect === 'Deny') throw policyDenied(opened);
-    }
-    tool?.check?.(input, { ...CALLER, agent: agent.name, namespace: agent.namespace });
+    met = call.meet(question, given);
   });
-  return refusal === undefined ? steps.permitted(decision) : steps.refused(refusal, decision);
-}
-
-const CALLER: CallerContext = {
-  agent: '',
-  namespace: '',
-  session: 'explained',
-  rootMessage: 'explained',
-  stack: [],
-  origin: 'Agent',
-};
-
-/** The tool, or what the question says about one that is not known here. */
-function toolOf(
-  { name, category, action }: ToolQuestion,
-  builtIn: readonly Tool[],
-  external: readonly ExternalTool[] = [],
-): { descriptor: ToolDescriptor; tool: Tool | undefined; requests: readonly PolicyRequest[] } {
-  const known = builtIn.find((tool) => tool.descriptor.name === name);
-  const other = external.find((tool) => tool.descriptor.name === name);
-  const described = known?.descriptor ?? other?.descriptor;
-  const unknown: ToolDescriptor = {
-    name,
-    description: '',
-    inputSchema: {},
-    category,
-    action,
-    sideEffects: true,
-    locality: 'Brokered',
-  };
-  const descriptor = { ...(described ?? unknown), category, action };
-  return { descriptor, tool: known, requests: known === undefined ? (other?.requests ?? []) : [] };
-}
-
-/** The checks between the policy and the call that depend on what was called before. A quota of none permits no call at all. */
-function noteChecksOfUse(steps: Steps, { quotas, hooks = [] }: PolicySnapshot['agent']['spec']): void {
-  steps.note('loop-guard', 'not-applicable', 'it refuses calls that repeat without a new result');
-  const own = hooks.filter(({ events }) => events.includes('ToolCall'));
-  if (own.length > 0) {
-    steps.note('hooks', 'not-applicable', `${own.map(({ tool }) => tool).join(', ')} decide about each call`);
-  }
-  const limit = quotas?.toolCallsPerMinute;
-  if (limit === 0) throw new TemperError('TEMPER_QUOTA_EXCEEDED', 'spec.quotas.toolCallsPerMinute of the agent is 0');
-  if (limit === undefined) steps.note('quota', 'not-applicable', 'the agent has no quota of tool calls');
-  else steps.note('quota', 'passed', `spec.quotas.toolCallsPerMinute allows ${limit}`);
+  if (refusal !== undefined) return steps.refused(refusal, call.listed(question));
+  if (met === undefined) throw new TypeError('a call was neither refused nor permitted');
+  return { ...steps.permitted(met.decision), refused: met.refused };
 }
 
 function checked(

@@ -27,9 +27,24 @@ function some<T>(...items: T[]): fc.Arbitrary<T[]> {
 
 const tools = fc.oneof(
   { arbitrary: fc.constant(['*']), weight: 4 },
-  { arbitrary: some('*', 'file_*', '*_set', 'agent_*', 'git_*', 'web_fetch', 'shell_exec'), weight: 1 },
+  {
+    arbitrary: some(
+      '*',
+      'file_*',
+      '*_set',
+      'agent_*',
+      'git_*',
+      'web_*',
+      'shell_exec',
+      'double',
+      '*_step',
+      'refund',
+      'sql_query',
+    ),
+    weight: 1,
+  },
 );
-const denied = some('file_delete', 'web_*', 'memory_set', 'git_*');
+const denied = some('file_delete', 'web_*', 'memory_set', 'git_*', 'call_*', 'pinned_step', 'h_*', 'sql_query');
 const hosts = some('*', '*.example.com', 'api.example.com', '**:*');
 const actions = some(...ACTION_TYPES, ...ACTION_CATEGORIES);
 const keys = some('*', 'self.*', 'shared.*');
@@ -83,9 +98,9 @@ const agentSpec = fc.record(
     toolSettings: fc.constantFrom([], [], [{ name: 'file_read', defaults: '{"path":"data/a.csv"}' }]),
     quotas: fc.constantFrom({}, {}, {}, {}, { toolCallsPerMinute: 1_000 }, { toolCallsPerMinute: 0 }),
     children: fc.record({ inherit: fc.boolean() }),
-    forge: fc.record({ enabled: fc.boolean() }),
+    forge: fc.record({ enabled: fc.boolean(), modes: some('Compose', 'Sandbox') }, keep),
   },
-  { noNullPrototype: true, requiredKeys: ['grants'] },
+  { noNullPrototype: true, requiredKeys: ['grants', 'forge'] },
 );
 
 const policySpec = fc.record(
@@ -156,7 +171,86 @@ function call(
     .map((input): AskedCall => ({ tool, input: plain(input) as Json }));
 }
 
-/** Calls of the built-in tools, some of them malformed. */
+const revision = fc.constantFrom('main', 'HEAD~2', '--output=x', 'a..b', 'a b', '');
+
+/** What is read of repositories, memory, events and schedules. */
+function readingCalls(path: fc.Arbitrary<string>): fc.Arbitrary<AskedCall>[] {
+  const id = fc.constantFrom('later', 'X y', '');
+  return [
+    call('git_status', { repository: path }, []),
+    call('git_diff', { path, from: revision, to: revision, staged: fc.boolean() }, []),
+    call('git_show', { revision, path }, []),
+    call('git_branch', { name: revision, from: revision, switch: fc.boolean() }, []),
+    call('git_pull_request', { url, branch: revision, base: revision, title: text }, ['url', 'branch', 'title']),
+    call('memory_list', { prefix: key, limit: fc.constantFrom(1, 0) }, []),
+    call('memory_search', { query: text, limit: fc.constantFrom(1, 0) }, []),
+    call('agent_list', { all: fc.boolean() }, []),
+    call('event_subscriptions', {}),
+    call('event_unsubscribe', { id }),
+    call('schedule_list', {}),
+    call('schedule_delete', { name: id }),
+    call('task_get', { ticket: id, wait: fc.constant(0) }, []),
+  ];
+}
+
+/** What works for the model: its code, its runs, its tools. */
+function callsOfModels(): fc.Arbitrary<AskedCall>[] {
+  const kind = fc.constantFrom('all', 'tool', 'emergent-tool', 'Tool', 'nosuch', '');
+  const code = fc.constantFrom('return 1', '', 'rm -rf / # AKIAIOSFODNN7EXAMPLE');
+  const implementation = fc.constantFrom<Json>(
+    { mode: 'sandbox', code: 'function execute(input) { return { a: 1 }; }' },
+    {
+      mode: 'sandbox',
+      code: 'function execute(input) { return fetch("https://x.test"); }',
+      allowlist: ['fetch'],
+      domains: ['x.test'],
+    },
+    { mode: 'compose', steps: [{ name: 'a', tool: 'file_read', inputMapping: { path: '$input.path' } }] },
+    'rm -rf /',
+  );
+  return [
+    call('discover_capabilities', { query: text, kind, category: fc.constantFrom('web', '') }, ['query']),
+    call('discover_capabilities', { kind }),
+    call('code_run', { code, input: text }, []),
+    call('generate_text', { prompt: text }, []),
+    call('drop_tool', { name: fc.constantFrom('double', '') }),
+    call('forge_tool', { name: fc.constantFrom('made', '', 'file_read'), description: text, implementation }, []),
+  ];
+}
+
+/** What others execute: services, Capabilities, MCP servers. */
+function callsElsewhere(path: fc.Arbitrary<string>): fc.Arbitrary<AskedCall>[] {
+  const order = fc.oneof(text, path);
+  const query = fc.constantFrom('select 1', 'drop table orders', 'select \0', '');
+  return [
+    call('web_search', { query: text, count: fc.constantFrom(1, 0) }, []),
+    call('sql_query', { connection: fc.constantFrom('sales', 'other'), query, parameters: fc.constant([1]) }, [
+      'connection',
+    ]),
+    call('refund', { order }, []),
+    call('crm_read', { order }, []),
+    call('h_echo', { text, url }, []),
+    call('ship', { text, path }, []),
+  ];
+}
+
+/** Forged tools, with schemas of their own. */
+function forgedCalls(path: fc.Arbitrary<string>): fc.Arbitrary<AskedCall>[] {
+  const value = fc.constantFrom<Json>(1, 5, 'x');
+  const names = [
+    'double',
+    'call_api',
+    'read_file',
+    'read_step',
+    'second_step',
+    'pinned_step',
+    'nested_step',
+    'lost_step',
+  ];
+  return names.map((name) => call(name, { value, path, note: text }, []));
+}
+
+/** Calls of all tools, some of them malformed. */
 export function askedCalls(workspace: string, count: number): fc.Arbitrary<AskedCall[]> {
   const path = fc.constantFrom(
     'data/a.csv',
@@ -213,7 +307,10 @@ export function askedCalls(workspace: string, count: number): fc.Arbitrary<Asked
     }),
     call('git_commit', { message: text, all: fc.boolean() }),
     call('time_now', {}),
-    call('list_tools', {}).map(({ input }): AskedCall => ({ tool: 'discover_capabilities', input })),
+    ...readingCalls(path),
+    ...callsOfModels(),
+    ...callsElsewhere(path),
+    ...forgedCalls(path),
   ];
   return fc.array(fc.oneof(...calls), { minLength: count, maxLength: count });
 }

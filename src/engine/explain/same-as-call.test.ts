@@ -8,6 +8,8 @@ import type { ErrorCode } from '../../lib/error-codes.ts';
 import { createDecider } from '../../policy/decider.ts';
 import type { PolicySnapshot } from '../../policy/types.ts';
 import { toolRequest } from '../../tools/authorize.ts';
+import { IMPORTS_SESSION } from '../../tempering/registry/visibility.ts';
+import { anAcceptance } from '../../tempering/tempering.testing.ts';
 import type { ToolResult } from '../../tools/contract.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import { builtInDescriptors } from '../built-in.ts';
@@ -15,14 +17,19 @@ import { anEngine, anOp } from '../engine.testing.ts';
 import { explainCall } from './explain-call.ts';
 import { anAsker, type AskedCall, askedCalls, type Asker } from './questions.testing.ts';
 import { ruleOfRefusal } from './steps.ts';
+import { explainedTools, externalTools, forgedArtifacts } from './world.testing.ts';
 
-const AGENTS = 30;
-const CALLS = 25;
-const SEED = 20_261_124;
+const CALLS = 30;
+/** Agents that are the same in each run. Their calls have every tool and every kind of answer. */
+const SAME = { numRuns: 14, seed: 20_261_132 };
+/** Other agents: more of them with RUNS, those of another run with its SEED. */
+const OTHERS = { numRuns: Number(process.env['RUNS'] ?? 4), seed: Number(process.env['SEED'] ?? Date.now()) };
 
 /** What refuses a call before it has any effect. Another error is one of the work itself. */
 const REFUSALS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'TEMPER_POLICY_DENIED',
+  'TEMPER_CONNECTION_DENIED',
+  'TEMPER_TOOL_NOT_FOUND',
   'TEMPER_TOOL_INPUT_INVALID',
   'TEMPER_FILE_DENIED',
   'TEMPER_FETCH_DENIED',
@@ -30,6 +37,8 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'TEMPER_PATTERN_INVALID',
   'TEMPER_SESSION_INVALID',
 ]);
+
+const IMPORTER = { agent: 'a', namespace: 'n', session: IMPORTS_SESSION, rootMessage: 'm', authorModel: 'package' };
 
 const NO_SANDBOX = { run: () => Promise.reject(new Error('no sandbox')) } as never;
 
@@ -48,16 +57,19 @@ describe('the explanation of a call beside the call', () => {
   /** The calls of one agent in an engine like that of `temper run`, each in a session of its own. */
   async function aCaller({ agent, policy, level, session }: Asker) {
     const quota = agent.quotas?.toolCallsPerMinute;
-    const { engine, asked, call } = await anEngine(
+    const { engine, registry, asked, call } = await anEngine(
       { workspace, sandbox: NO_SANDBOX, protectedPaths: protectedFolders },
       {
         agent,
         policy,
         level,
         decision: 'Approve',
+        agents: { externalTools },
         ...(quota === undefined ? {} : { quotas: { toolCallsPerMinute: quota } }),
       },
     );
+    // As imported ones, they are tools of every session.
+    for (const artifact of forgedArtifacts()) await registry.register(anAcceptance(artifact), IMPORTER);
     return {
       async verdict({ tool, input }: AskedCall, id: string): Promise<string> {
         if (session !== 'clean') {
@@ -78,11 +90,20 @@ describe('the explanation of a call beside the call', () => {
     return question === undefined ? 'Allow' : `Escalate ${question}`;
   }
 
+  function ruleIn(work: string): string {
+    return work.slice(work.lastIndexOf('(') + 1, -1);
+  }
+
   it('an explanation has the verdict and the rule of the call, over generated agents and calls', async () => {
     const schemas = createSchemaCompiler();
-    const tools = new Map(builtInDescriptors().map((tool) => [tool.name, tool]));
+    const external = explainedTools();
+    const descriptors = [...builtInDescriptors(), ...external.map(({ descriptor }) => descriptor)];
+    const tools = new Map(descriptors.map((tool) => [tool.name, tool]));
+    // It only works within a message.
+    const unasked = new Set([...tools.keys()].filter((name) => name !== 'agent_run'));
     const counts = new Map<string, number>();
-    const cases = fc.sample(fc.tuple(anAsker, askedCalls(workspace, CALLS)), { numRuns: AGENTS, seed: SEED });
+    const questions = fc.tuple(anAsker, askedCalls(workspace, CALLS));
+    const cases = [SAME, OTHERS].flatMap((sampled) => fc.sample(questions, sampled));
     for (const [asker, calls] of cases) {
       const { agent, policy, level, session } = asker;
       const snapshot: PolicySnapshot = {
@@ -98,17 +119,37 @@ describe('the explanation of a call beside the call', () => {
       for (const [index, asked] of calls.entries()) {
         const descriptor = tools.get(asked.tool);
         assert.ok(descriptor !== undefined, asked.tool);
-        const { effect, rule, reason } = explainCall(
-          { decider, schemas, snapshot, protectedFolders },
+        const {
+          effect,
+          rule,
+          reason,
+          refused = [],
+        } = explainCall(
+          { decider, schemas, snapshot, protectedFolders, external },
           toolRequest(descriptor, asked.input),
         );
         const explained = { Allow: 'Allow', Deny: `Deny ${rule}`, Escalate: `Escalate ${reason}` }[effect];
-        assert.equal(explained, await caller.verdict(asked, `s-${index}`), JSON.stringify({ asked, asker }));
+        const verdict = await caller.verdict(asked, `s-${index}`);
+        // A refused step fails the call if the steps before it did not.
+        const isLater = refused.some((work) => work.startsWith('step ') && verdict === `Deny ${ruleIn(work)}`);
+        if (!isLater) assert.equal(explained, verdict, JSON.stringify({ SEED: OTHERS.seed, asked, asker }));
+        unasked.delete(asked.tool);
         counts.set(effect === 'Deny' ? rule : effect, (counts.get(effect === 'Deny' ? rule : effect) ?? 0) + 1);
       }
       await caller.close();
     }
-    const kinds = ['Allow', 'Escalate', 'input-schema', 'workspace', 'quota', 'grant.tools', 'grant.memory', 'mode'];
+    assert.deepEqual([...unasked], [], 'each tool is asked about');
+    const kinds = [
+      'Allow',
+      'Escalate',
+      'input-schema',
+      'workspace',
+      'quota',
+      'grant.tools',
+      'grant.memory',
+      'mode',
+      'available',
+    ];
     for (const kind of kinds) assert.ok((counts.get(kind) ?? 0) > 0, `no ${kind}: ${JSON.stringify([...counts])}`);
   });
 });

@@ -4,11 +4,13 @@ import type { Decider, Decision, ExplainedDecision, PolicyRequest, RuleTrace } f
 
 /** The rule of a refusal that no rule of the policy made. */
 const RULES: Partial<Record<ErrorCode, string>> = {
+  TEMPER_CONNECTION_DENIED: 'connection',
   TEMPER_FETCH_DENIED: 'public-host',
   TEMPER_FILE_DENIED: 'workspace',
   TEMPER_MANIFEST_INVALID: 'tool-settings',
   TEMPER_QUOTA_EXCEEDED: 'quota',
   TEMPER_TOOL_INPUT_INVALID: 'input-schema',
+  TEMPER_TOOL_NOT_FOUND: 'available',
 };
 
 /** The rule that an error of a refused call names: a rule of the policy, or the check that failed. */
@@ -50,13 +52,13 @@ export class Steps {
   }
 }
 
-/** The error of the check; undefined when it passes. Throws every error that is no TemperError. */
+/** The error of the check; undefined when it passes. Throws every error that is no TemperError, and TEMPER_USAGE: no answer would be true. */
 export function refusalOf(check: () => unknown): TemperError | undefined {
   try {
     check();
     return undefined;
   } catch (error) {
-    if (isTemperError(error)) return error;
+    if (isTemperError(error) && error.code !== 'TEMPER_USAGE') return error;
     throw error;
   }
 }

@@ -146,7 +146,6 @@ const MORE: readonly (readonly [field: string, change: Partial<AgentSpec>, paren
   ['spec.constraints.files', { constraints: { files: 'Full' } }, CONSTRAINED],
   ['spec.constraints.network', { constraints: { network: 'Allowlist' } }, CONSTRAINED],
   ['spec.constraints.git', { constraints: { git: 'Full' } }, CONSTRAINED],
-  ['spec.constraints.code', { constraints: { code: 'Direct' } }, CONSTRAINED],
   ['spec.constraints.terminal', { constraints: { terminal: 'RestrictedCommands' } }, CONSTRAINED],
   ['spec.mode', { mode: 'Full' }],
   ['spec.forge.enabled', { forge: { enabled: true } }, anAgentSpec({ model: PARENT.model })],

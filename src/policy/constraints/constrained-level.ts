@@ -79,7 +79,6 @@ function overlay(stated: SubConstraints | undefined, field: string, policy: Trus
     files: stated?.files ?? 'Full',
     network: stated?.network ?? 'Open',
     git: stated?.git ?? 'Full',
-    code: stated?.code ?? 'Direct',
     terminal: stated?.terminal ?? 'Full',
     requireApproval: actionsOf(stated?.requireApproval, field, policy),
   };

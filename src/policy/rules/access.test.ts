@@ -42,7 +42,7 @@ describe('decisions about connections', () => {
       files: 'Full',
       network: 'Open',
       git: 'Full',
-      code: 'Direct',
+      code: 'Isolated',
       terminal: 'Full',
       requireApproval: [],
     } as const;

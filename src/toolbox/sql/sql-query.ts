@@ -1,6 +1,7 @@
 import type { CallOptions } from '../../lib/call-options.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { type Json, member } from '../../lib/json.ts';
+import { checkedTool } from '../../tools/checks/checked-tool.ts';
 import type { Tool, ToolDescriptor } from '../../tools/contract.ts';
 import { optionalNumber, requiredText } from '../input.ts';
 import type { Database, SqlParameter } from './database.ts';
@@ -65,10 +66,16 @@ export function sqlQueryDescriptor(
 
 /** Reads the databases that the platform or the user configured. */
 export function sqlQueryTool(databases: readonly Database[]): Tool {
-  return {
+  return checkedTool({
     descriptor: sqlQueryDescriptor(databases),
+    check: checkSqlQuery,
     call: (input, { namespace, agent, op }) => queryDatabase(databases, input, `${namespace}/${agent}`, op),
-  };
+  });
+}
+
+/** What a call refuses by its arguments alone. Throws TEMPER_TOOL_INPUT_INVALID. */
+export function checkSqlQuery(input: Json): void {
+  plainQuery(requiredText(input, 'query'));
 }
 
 /** One call of the tool, for `namespace/agent`. Throws TEMPER_TOOL_INPUT_INVALID and the errors of the database. */

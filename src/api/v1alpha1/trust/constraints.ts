@@ -21,12 +21,11 @@ export const actionEntriesOf = (description: string) => atomicListOf(ActionEntry
 
 export const MAX_ACTION_ENTRIES = 100;
 
-/** The values of each dimension with an order. Each list starts with the tightest. */
+/** The values of each dimension that a rule decides by. Each list starts with the tightest. Code is isolated at every level. */
 export const DIMENSIONS = {
   files: ['Workspace', 'Project', 'Full'],
   network: ['None', 'Allowlist', 'Open'],
   git: ['LocalOnly', 'ReadAndBranch', 'Full'],
-  code: ['Isolated', 'Direct'],
   terminal: ['None', 'RestrictedCommands', 'Full'],
 } as const;
 
@@ -34,21 +33,20 @@ export type Dimension = keyof typeof DIMENSIONS;
 
 export const DIMENSION_NAMES = Object.keys(DIMENSIONS) as Dimension[];
 
-/** One value of every dimension with an order. */
+/** One value of every dimension that a rule decides by. */
 export interface DimensionValues {
   files: (typeof DIMENSIONS.files)[number];
   network: (typeof DIMENSIONS.network)[number];
   git: (typeof DIMENSIONS.git)[number];
-  code: (typeof DIMENSIONS.code)[number];
   terminal: (typeof DIMENSIONS.terminal)[number];
 }
 
 /** What each built-in level allows. */
 export const LEVEL_DIMENSIONS: Readonly<Record<BuiltinLevel, DimensionValues>> = {
-  sandboxed: { files: 'Workspace', network: 'None', git: 'LocalOnly', code: 'Isolated', terminal: 'None' },
-  restricted: { files: 'Project', network: 'Allowlist', git: 'ReadAndBranch', code: 'Isolated', terminal: 'None' },
-  standard: { files: 'Project', network: 'Open', git: 'Full', code: 'Isolated', terminal: 'RestrictedCommands' },
-  elevated: { files: 'Full', network: 'Open', git: 'Full', code: 'Isolated', terminal: 'Full' },
+  sandboxed: { files: 'Workspace', network: 'None', git: 'LocalOnly', terminal: 'None' },
+  restricted: { files: 'Project', network: 'Allowlist', git: 'ReadAndBranch', terminal: 'None' },
+  standard: { files: 'Project', network: 'Open', git: 'Full', terminal: 'RestrictedCommands' },
+  elevated: { files: 'Full', network: 'Open', git: 'Full', terminal: 'Full' },
 };
 
 /** Whether the first value allows less than the second one. A value that the dimension does not have is the tightest. */
@@ -75,7 +73,11 @@ export const SubConstraints = Type.Object(
         description: 'Git access: local only, read and create branches, or all operations including push.',
       }),
     ),
-    code: Type.Optional(Type.Enum([...DIMENSIONS.code], { description: 'Code execution: isolated, or direct.' })),
+    code: Type.Optional(
+      Type.Enum(['Isolated'], {
+        description: 'Code execution: in the sandbox, at every level. There is no other value.',
+      }),
+    ),
     terminal: Type.Optional(
       Type.Enum([...DIMENSIONS.terminal], {
         description: 'Terminal access: none, the granted programs, or all programs.',

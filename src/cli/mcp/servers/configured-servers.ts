@@ -12,7 +12,7 @@ import {
 } from '../../../mcp/client/read-servers.ts';
 import { type AcceptedTools, acceptedToolsText, parseAcceptedTools } from '../../../mcp/client/tools/accepted-file.ts';
 import type { ListedTool } from '../../../mcp/client/tools/listed-tool.ts';
-import { serverToolDescriptor } from '../../../mcp/client/tools/server-tools.ts';
+import { type OfferedTool, serverToolDescriptor } from '../../../mcp/client/tools/server-tools.ts';
 import type { AcceptedServer, McpServers } from '../../../standalone/team/mcp-tools.ts';
 import type { ToolDescriptor } from '../../../tools/contract.ts';
 import { contains, readPrivateConfig, realPathOf } from '../../input/private-config.ts';
@@ -39,20 +39,26 @@ export async function acceptedServers(paths: RunPaths, io: CliIo): Promise<Accep
     const tools = accepted.get(configured.name) ?? [];
     if (tools.length === 0) continue;
     const server = await checked(configured, paths, io);
-    const offered = tools.map((tool) => ({ tool, descriptor: serverToolDescriptor(tool, server.category) }));
-    found.push({ server, tools, offered });
+    found.push({ server, tools, offered: offeredBy(server, tools) });
   }
   assertOwnNames(found.flatMap(({ tools }) => tools));
   return found;
 }
 
-/** Descriptors of the accepted tools, for callers that do not run them. */
-export async function acceptedDescriptors(io: CliIo): Promise<ToolDescriptor[]> {
+/** The accepted tools with their servers, for callers that do not run them. */
+export async function acceptedOffers(io: CliIo): Promise<Pick<AcceptedServer, 'server' | 'offered'>[]> {
   const accepted = await readAccepted(io);
   const servers = accepted.size === 0 ? [] : await configuredServers(io);
-  return servers.flatMap(({ name, category }) =>
-    (accepted.get(name) ?? []).map((tool) => serverToolDescriptor(tool, category)),
-  );
+  return servers.map((server) => ({ server, offered: offeredBy(server, accepted.get(server.name) ?? []) }));
+}
+
+/** Descriptors of the accepted tools, for callers that do not run them. */
+export async function acceptedDescriptors(io: CliIo): Promise<ToolDescriptor[]> {
+  return (await acceptedOffers(io)).flatMap(({ offered }) => offered.map(({ descriptor }) => descriptor));
+}
+
+function offeredBy({ category }: ConfiguredServer, tools: readonly ListedTool[]): OfferedTool[] {
+  return tools.map((tool) => ({ tool, descriptor: serverToolDescriptor(tool, category) }));
 }
 
 /** The folders with the programs of servers, which no tool of an agent may open. */

@@ -12,7 +12,14 @@ import type { Terminal } from '../../terminal/port.ts';
 import type { Web } from '../../web/deps.ts';
 import { hostRules } from '../../web/host-rules.ts';
 import { type ClonePlace, localClonePlace } from '../clone/clone-place.ts';
-import type { ConnectedRepository, GatewayRepositories, HostDenial, Repositories, RepositoryReader } from './port.ts';
+import type {
+  ConnectedRepository,
+  GatewayRepositories,
+  HostDenial,
+  NamedRepositories,
+  Repositories,
+  RepositoryReader,
+} from './port.ts';
 
 /** What the tools for repositories elsewhere work with. */
 export interface RemoteGitDeps extends Pick<ToolboxDeps, 'workspace' | 'decide' | 'clock'> {
@@ -27,6 +34,8 @@ export interface RemoteGitDeps extends Pick<ToolboxDeps, 'workspace' | 'decide' 
   repositories?: Repositories | undefined;
   /** Absent: no gateway has a credential. */
   gatewayRepositories?: GatewayRepositories | undefined;
+  /** Stands for both in an explanation, which makes no call. */
+  named?: NamedRepositories | undefined;
 }
 
 export const URL_SCHEMA = {
@@ -45,8 +54,17 @@ export function assertReachable(input: Json, caller: CallerContext, deps: Remote
 function remoteRules(url: string, caller: CallerContext, deps: RemoteGitDeps): TargetRules {
   const rules = hostRules(url, deps.decide, caller);
   const host = URL.parse(url)?.hostname ?? '';
-  const found = deps.gatewayRepositories?.find(url) ?? deps.repositories?.find(url);
-  return found?.isPrivate === true ? { ...rules, privateHosts: new Set([host]) } : rules;
+  return connectionFor(url, deps)?.isPrivate === true ? { ...rules, privateHosts: new Set([host]) } : rules;
+}
+
+function connectionFor(url: string, { named, gatewayRepositories, repositories }: RemoteGitDeps) {
+  return named?.find(url) ?? gatewayRepositories?.find(url) ?? repositories?.find(url);
+}
+
+/** Throws TEMPER_CONNECTION_DENIED for a repository without a connection. */
+export function assertConnected(input: Json, deps: RemoteGitDeps): void {
+  const url = requiredText(input, 'url');
+  if (connectionFor(url, deps) === undefined) throw noConnection(url, nextStepOf(deps));
 }
 
 /** Reads the repository of a call: with the credential of its connection, or else without one. Throws TEMPER_EGRESS_UNAVAILABLE. */
@@ -74,10 +92,15 @@ export function readableRemote(
 }
 
 /** Throws TEMPER_CONNECTION_DENIED for a repository without a connection. */
-export function connectedRepository(url: string, { repositories, remote }: RemoteGitDeps): ConnectedRepository {
-  const found = repositories?.find(url);
+export function connectedRepository(url: string, deps: RemoteGitDeps): ConnectedRepository {
+  const found = deps.repositories?.find(url);
   if (found !== undefined) return found;
-  throw noConnection(url, remote === undefined ? 'a user names it in connections.yaml' : PLATFORM_NAMES_IT);
+  throw noConnection(url, nextStepOf(deps));
+}
+
+function nextStepOf({ remote, named }: RemoteGitDeps): string {
+  const owner = named?.owner ?? (remote === undefined ? 'User' : 'Platform');
+  return owner === 'User' ? 'a user names it in connections.yaml' : PLATFORM_NAMES_IT;
 }
 
 const PLATFORM_NAMES_IT = 'the platform team names it in gateway.connections, for the namespace of the agent';

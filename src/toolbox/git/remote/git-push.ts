@@ -8,6 +8,7 @@ import { optionalText, requiredText } from '../../input.ts';
 import type { ClonePlace } from '../clone/clone-place.ts';
 import { PATH_SCHEMA } from '../git-inputs.ts';
 import {
+  assertConnected,
   assertReachable,
   connectedRepository,
   denialOf,
@@ -61,6 +62,7 @@ export function gitPushTool(deps: RemoteGitDeps): Tool {
       branchArgument(input, 'branch');
       commitArgument(input);
       assertReachable(input, caller, deps);
+      assertConnected(input, deps);
     },
     call: (input, context) => pushCommit(input, context, deps),
   });

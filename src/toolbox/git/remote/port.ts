@@ -54,6 +54,13 @@ export interface Repositories {
   find(url: string): ConnectedRepository | undefined;
 }
 
+/** What the arguments of a call alone need of repositories: which have a connection, and whether it leads to a private network. */
+export interface NamedRepositories {
+  /** Who names them. */
+  readonly owner: 'User' | 'Platform';
+  find(url: string): Pick<ConnectedRepository, 'isPrivate'> | undefined;
+}
+
 /** What a clone or a fetch reads. */
 export type RepositoryReader = Pick<GitRemote, 'resolve' | 'clone' | 'since'>;
 

@@ -9,6 +9,7 @@ import type { CallContext, Tool, ToolDescriptor } from '../../../tools/contract.
 import { optionalText, requiredText } from '../../input.ts';
 import {
   assertNoCredential,
+  assertConnected,
   assertReachable,
   connectedRepository,
   denialOf,
@@ -61,6 +62,7 @@ export function pullRequestTool(deps: RemoteGitDeps): Tool {
       branchArgument(input, 'branch');
       if (optionalText(input, 'base') !== undefined) branchArgument(input, 'base');
       assertReachable(input, caller, deps);
+      assertConnected(input, deps);
     },
     call: (input, context) => requestPull(input, context, deps),
   });
