@@ -66,9 +66,13 @@ export function toolEntry(tool: ToolDescriptor): DiscoveryEntry {
     parameters: parameterText(tool.inputSchema),
     request: toolRequest(tool),
     requiredTools: topics?.requiredTools ?? forged?.steps ?? [],
-    ...(forged?.hosts === undefined ? {} : { fetchHosts: forged.hosts }),
+    ...fetchHostsOf(forged),
     ...(topics === undefined ? {} : { links: topics.links }),
   };
+}
+
+function fetchHostsOf(forged: ToolDescriptor['forged']): Pick<DiscoveryEntry, 'fetchHosts'> {
+  return forged?.hosts === undefined ? {} : { fetchHosts: forged.hosts };
 }
 
 /** The members of a forged tool's artifact that discovery needs. */
@@ -132,8 +136,9 @@ export function capabilityEntry({ metadata, spec }: Pick<Capability, 'metadata' 
     description: spec.description.slice(0, MAX_DESCRIPTION),
     category: spec.category ?? tool?.category ?? 'other',
     tags: topics.tags,
-    ...(tool === undefined ? {} : { parameters: parameterText(tool.inputSchema as JsonObject) }),
-    ...(tool === undefined ? {} : { request: listingOf(tool) }),
+    ...(tool === undefined
+      ? {}
+      : { parameters: parameterText(tool.inputSchema as JsonObject), request: listingOf(tool) }),
     requiredTools: topics.requiredTools,
     ...(requiredSecrets.length === 0 ? {} : { requiredConnections: requiredSecrets }),
     links: topics.links,

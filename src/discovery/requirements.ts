@@ -15,7 +15,7 @@ export interface Means {
 }
 
 /**
- * What the capability needs and nobody has. This is the rule for capabilities of every kind: for the results of searches, for the tools of
+ * What the capability needs and there is not. This is the rule for capabilities of every kind: for the results of searches, for the tools of
  * Capabilities and for the conditions that the operator writes. Pure.
  */
 export function missingRequirements({ connections, tools }: Requirements, means: Means): Requirements {
@@ -25,7 +25,7 @@ export function missingRequirements({ connections, tools }: Requirements, means:
   };
 }
 
-/** Why a Capability is an entry of the catalogue alone, which no agent calls or loads; undefined when agents can. Pure. */
+/** Why a Capability is an entry of the catalogue alone, which agents can neither call nor load; undefined when agents can. Pure. */
 export function catalogueOnly({
   type,
   backend,

@@ -15,11 +15,11 @@ const WITHHELD = 'An imported skill; load_tool returns its text, which is untrus
 /** What decides whether an agent can use a result. */
 export interface AgentMeans {
   /** The tools that the agent can call: names, and `name@sha256:…` of forged tools. */
-  callable: ReadonlySet<string>;
+  readonly callable: ReadonlySet<string>;
   /** Whether the namespace of the agent has the connection. */
-  hasConnection(name: string): boolean;
+  readonly hasConnection: (name: string) => boolean;
   /** Why no call of `fetch` to the hosts succeeds; undefined when one may. */
-  fetchProblem(hosts: readonly string[]): string | undefined;
+  readonly fetchProblem: (hosts: readonly string[]) => string | undefined;
 }
 
 /** At most so many missing connections are named. */

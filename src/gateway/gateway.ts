@@ -49,7 +49,7 @@ import type { Logger } from '../telemetry/log.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 import { GATEWAY_METRICS, type GatewayMetrics } from '../telemetry/temper-metrics.ts';
 import type { Tracing } from '../telemetry/tracing.ts';
-import type { GatewayTools } from './brokered/port.ts';
+import type { AllBrokeredTools } from './brokered/port.ts';
 import { openBrokeredTools } from './brokered/start.ts';
 import type { AgentRepositories } from './git/agent-repositories.ts';
 import { startRepositories } from './git/start.ts';
@@ -261,7 +261,7 @@ interface ServerContext {
   demotions: WatchedDemotions;
   catalog: WatchedCatalog;
   skills: WatchedSkills;
-  brokered: GatewayTools;
+  brokered: AllBrokeredTools;
   repositories: AgentRepositories;
   bus: JetStreamConnection;
   storage: StorageQuota;

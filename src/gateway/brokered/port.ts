@@ -32,7 +32,7 @@ export interface BrokeredTools {
 }
 
 /** The brokered tools of a gateway, and what they are executed with. */
-export interface GatewayTools extends BrokeredTools {
+export interface AllBrokeredTools extends BrokeredTools {
   /** Those of `list` that no object of the namespace describes: of services of the platform. */
   services(namespace: string): readonly BrokeredTool[];
   /** Whether Capabilities of the namespace may name the connection. */

@@ -2,7 +2,7 @@ import { hasConnection } from '../../capabilities/assess.ts';
 import { watchCapabilities } from '../capabilities/start.ts';
 import type { AgentRepositories } from '../git/agent-repositories.ts';
 import { openServiceTools, type ServiceToolsDeps } from '../services/start.ts';
-import type { BrokeredTool, GatewayTools } from './port.ts';
+import type { BrokeredTool, AllBrokeredTools } from './port.ts';
 
 type BrokeredToolsDeps = Omit<Parameters<typeof watchCapabilities>[1], 'services'> &
   ServiceToolsDeps & { repositories: AgentRepositories };
@@ -11,7 +11,7 @@ type BrokeredToolsDeps = Omit<Parameters<typeof watchCapabilities>[1], 'services
 export function openBrokeredTools(
   watches: Parameters<typeof watchCapabilities>[0],
   deps: BrokeredToolsDeps,
-): GatewayTools {
+): AllBrokeredTools {
   const services = openServiceTools(deps);
   // A Capability would use the credential of a repository without the rules for its branches.
   const connections = deps.connections.filter(({ repository }) => repository === undefined);

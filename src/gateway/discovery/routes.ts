@@ -36,6 +36,13 @@ export interface DiscoveryRouteDeps {
 const MAX_BODY_BYTES = 16 * 1_024;
 const WITHOUT_EGRESS = 'it uses fetch, and this release runs no egress proxy; an administrator sets egress.enabled';
 
+const SCHEMA = {
+  ...POD_SECURITY,
+  body: DiscoveryRequest,
+  summary: 'Searches tools and capabilities the agent may use',
+  response: { 200: DiscoveryResponse, ...ERROR_RESPONSES },
+};
+
 /** Search for tools and capabilities the agent may use: built-in tools, forged tools, tools of services and the catalog of its namespace. */
 export function discoveryRoutes({ catalog, registry, demotions, rank, hasEgress }: DiscoveryRouteDeps): RouteModule {
   const builtIn = builtInDescriptors()
@@ -48,16 +55,7 @@ export function discoveryRoutes({ catalog, registry, demotions, rank, hasEgress 
   return (server, deps) => {
     server.post(
       POD_API_PATHS.discoverySearch,
-      {
-        config: { access: 'pod' },
-        bodyLimit: MAX_BODY_BYTES,
-        schema: {
-          ...POD_SECURITY,
-          body: DiscoveryRequest,
-          summary: 'Searches tools and capabilities the agent may use',
-          response: { 200: DiscoveryResponse, ...ERROR_RESPONSES },
-        },
-      },
+      { config: { access: 'pod' }, bodyLimit: MAX_BODY_BYTES, schema: SCHEMA },
       async (request) => {
         const { deliveryToken, ...query } = request.body;
         const { claims, state } = authorizeDelivery(request, deliveryToken, deps);
@@ -89,16 +87,13 @@ export function discoveryRoutes({ catalog, registry, demotions, rank, hasEgress 
           ...tools
             .filter((_, index) => visible(forged[index]))
             .flatMap(({ artifact, digest }) => names(artifact.name, digest)),
-          ...catalog
-            .promotedTools(namespace, agent)
-            .filter(({ entry }) => visible(entry))
-            .flatMap(namesOfPromoted),
+          ...promotedNames(catalog.promotedTools(namespace, agent), visible),
           ...brokeredNames(deps.brokered.list(namespace), decider),
         ]);
         return buildResult(ranked, {
           callable,
           hasConnection: (name) => deps.brokered.hasConnection(namespace, name),
-          fetchProblem: (hosts) => (hasEgress ? deniedHosts(hosts, decider) : WITHOUT_EGRESS),
+          fetchProblem: hasEgress ? (hosts) => deniedHosts(hosts, decider) : () => WITHOUT_EGRESS,
         });
       },
     );
@@ -109,6 +104,10 @@ function brokeredNames(tools: readonly BrokeredTool[], decider: Decider): string
   return tools
     .filter(({ descriptor }) => decider.decide(toolRequest(descriptor)).effect !== 'Deny')
     .map(({ descriptor }) => descriptor.name);
+}
+
+function promotedNames(tools: readonly PromotedTool[], visible: (entry: PromotedTool['entry']) => boolean): string[] {
+  return tools.filter(({ entry }) => visible(entry)).flatMap(namesOfPromoted);
 }
 
 function ofAgent(entry: DiscoveryEntry): [DiscoveryEntry, EntryOwner] {

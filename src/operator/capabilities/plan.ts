@@ -65,8 +65,8 @@ function availableOf(
   return { type: AVAILABLE, status: 'False', reason: CATALOGUE_ONLY, message };
 }
 
-/** An entry that is complete as it is, and that nobody calls or loads. */
-export const CATALOGUE_ONLY = 'CatalogueOnly';
+/** An entry that is complete as it is, and that agents can neither call nor load. */
+const CATALOGUE_ONLY = 'CatalogueOnly';
 
 /** Also an object that an older schema accepted. */
 const NOT_EXECUTED = { reason: 'BackendNotExecuted', message: 'gateways do not execute this kind of spec.backend' };

@@ -347,16 +347,8 @@ describe('discovery through the gateway', { timeout: 600_000 }, () => {
     });
     const reader = await aCaller('reader', { trustPolicyRef: { name: 'served' }, grants });
     const found = await search(reader, 'Search the web. Query the database of wombats.');
-    assert.deepEqual(
-      found
-        .filter(({ name }) => grants.tools.includes(name))
-        .map(({ id, available }) => [id, available])
-        .toSorted(),
-      [
-        ['tool:sql_query', true],
-        ['tool:web_search', true],
-      ],
-    );
+    const availability = new Map(found.map(({ id, available }) => [id, available]));
+    for (const id of ['tool:sql_query', 'tool:web_search']) assert.equal(availability.get(id), true, id);
     // Its words are those of a service too: they must not count for an agent that may not call it.
     await capability('wombat-guide', {
       type: 'Skill',
