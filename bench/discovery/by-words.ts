@@ -13,6 +13,9 @@ const CHANGES = 2_000;
 const WORDS =
   'parse csv rows sum orders region revenue mail send file read list invoice month report chart customer'.split(' ');
 
+/** Of an agent that has no tool and no connection. */
+const NOTHING = { callable: new Set<string>(), hasConnection: () => false, fetchProblem: () => undefined };
+
 function anEntry(number: number): DiscoveryEntry {
   const at = (step: number): string => WORDS[(number * step + Math.floor(number / WORDS.length)) % WORDS.length] ?? '';
   const name = `${at(3)}_${at(5)}_${number}`;
@@ -51,7 +54,7 @@ function benchManyEntries(): BenchRow {
     request !== undefined && decider.decide(request).effect !== 'Deny';
   const searched = median(CALLS, (call) => {
     const query = `${WORDS[call % WORDS.length]} ${WORDS[(call * 7) % WORDS.length]} of the last month`;
-    const answer = buildResult(search({ query }, { indexes: [index], permits }), new Set());
+    const answer = buildResult(search({ query }, { indexes: [index], permits }), NOTHING);
     if (answer.capabilities.length === 0) throw new Error(`bench: no result for "${query}"`);
   });
   const read = median(CALLS, () => {

@@ -1,5 +1,6 @@
 import { GRANTABLE_CATEGORIES } from '../api/v1alpha1/actions.ts';
 import type { Connection } from '../connections/connection.ts';
+import { missingRequirements } from '../discovery/requirements.ts';
 import { printable } from '../lib/printable.ts';
 import type { BrokeredCapability } from './capability-object.ts';
 
@@ -111,15 +112,20 @@ function hostOf({ hostname, port }: URL): string {
   return `${hostname}:${port === '' ? '443' : port}`;
 }
 
-/** What the capability requires and the namespace does not have. */
+/** The first thing that the capability requires and the namespace does not have. */
 export function missingRequirement(
   { requiredSecrets = [], requiredTools = [] }: Pick<BrokeredCapability['spec'], 'requiredSecrets' | 'requiredTools'>,
   namespace: string,
   context: Pick<CapabilityContext<ConnectionTarget>, 'connections' | 'hasTool'>,
 ): Unavailable | undefined {
-  const secret = requiredSecrets.find((name) => connectionOf(name, namespace, context.connections) === undefined);
-  if (secret !== undefined) return missingConnection(secret, namespace);
-  const tool = requiredTools.find((name) => !context.hasTool(name));
+  const required = { connections: requiredSecrets, tools: requiredTools };
+  const missing = missingRequirements(required, {
+    hasConnection: (name) => hasConnection(name, namespace, context.connections),
+    hasTool: (name) => context.hasTool(name),
+  });
+  const [connection] = missing.connections;
+  if (connection !== undefined) return missingConnection(connection, namespace);
+  const [tool] = missing.tools;
   if (tool === undefined) return undefined;
   return unavailable(
     'ToolMissing',
@@ -149,6 +155,11 @@ function platformServer(
 function missingConnection(name: string, namespace: string): Unavailable {
   const message = `no connection "${name}" is configured for namespace "${namespace}"; ask the platform team to add the namespace to it`;
   return unavailable('ConnectionMissing', message);
+}
+
+/** Whether the namespace has the connection. */
+export function hasConnection(name: string, namespace: string, connections: readonly ConnectionTarget[]): boolean {
+  return connectionOf(name, namespace, connections) !== undefined;
 }
 
 function connectionOf<C extends ConnectionTarget>(

@@ -307,10 +307,12 @@ function addDiscover(program: Command, io: CliIo, finish: SetExitCode): void {
     .action(async (query: string, { filename, ...options }) => {
       const { discover } = await import('./manifests/discover.ts');
       const { builtInDescriptors } = await import('../engine/built-in.ts');
-      const { acceptedDescriptors } = await import('./mcp/servers/configured-servers.ts');
+      const { acceptedDescriptors, acceptedServerNames } = await import('./mcp/servers/configured-servers.ts');
+      const { connectionNames, userConnections } = await import('./connections/user-connections.ts');
       const { serviceDescriptors } = await import('./services/service-tools.ts');
+      const connections = connectionNames(await userConnections(io), await acceptedServerNames(io));
       const tools = [...builtInDescriptors(), ...(await serviceDescriptors(io)), ...(await acceptedDescriptors(io))];
-      finish(await discover({ ...options, query, paths: filename }, tools, io));
+      finish(await discover({ ...options, query, paths: filename }, { tools, connections }, io));
     });
 }
 

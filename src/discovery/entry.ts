@@ -5,6 +5,7 @@ import type { PolicyRequest } from '../policy/types.ts';
 import { toolRequest } from '../tools/authorize.ts';
 import type { CapabilityLink, CapabilityTopics, ToolDescriptor } from '../tools/contract.ts';
 import { parameterText, parameterTextOf } from './parameters.ts';
+import { catalogueOnly, NOT_CALLABLE } from './requirements.ts';
 
 export const CAPABILITY_KINDS = [
   'tool',
@@ -36,9 +37,13 @@ export interface DiscoveryEntry {
   agent?: string;
   /** Tools that the capability needs, as a name or `name@sha256:…`. */
   requiredTools: readonly string[];
+  /** Connections that the capability needs; absent: none. */
+  requiredConnections?: readonly string[];
+  /** Patterns for the hosts of a forged tool that uses `fetch`; absent: it does not. */
+  fetchHosts?: readonly string[];
   /** Links to other capabilities. */
   links?: readonly CapabilityLink[];
-  /** A short reason why the capability cannot be used; absent when it can. */
+  /** A short reason why the capability cannot be used, whatever the agent has; absent when it can. */
   unavailable?: string;
   /** Its words come from elsewhere: they rank it, and results withhold them. */
   imported?: true;
@@ -61,8 +66,13 @@ export function toolEntry(tool: ToolDescriptor): DiscoveryEntry {
     parameters: parameterText(tool.inputSchema),
     request: toolRequest(tool),
     requiredTools: topics?.requiredTools ?? forged?.steps ?? [],
+    ...fetchHostsOf(forged),
     ...(topics === undefined ? {} : { links: topics.links }),
   };
+}
+
+function fetchHostsOf(forged: ToolDescriptor['forged']): Pick<DiscoveryEntry, 'fetchHosts'> {
+  return forged?.hosts === undefined ? {} : { fetchHosts: forged.hosts };
 }
 
 /** The members of a forged tool's artifact that discovery needs. */
@@ -72,15 +82,15 @@ export interface ForgedToolInfo {
   /** JSON text. */
   inputSchema: string;
   implementation: { mode: string; steps?: readonly { tool: string }[] };
-  requires: { apis: readonly string[] };
+  requires: { apis: readonly string[]; domains: readonly string[] };
 }
 
-/** The entry for a forged tool. `reachable`: whether `fetch` can reach any host from the pods. */
-export function forgedEntry(tool: ForgedToolInfo, reachable: boolean): DiscoveryEntry {
+/** The entry for a forged tool. */
+export function forgedEntry(tool: ForgedToolInfo): DiscoveryEntry {
   const { name, description, inputSchema, implementation, requires } = tool;
   const usesNetwork = requires.apis.includes('fetch');
   const steps = implementation.steps ?? [];
-  const entry: DiscoveryEntry = {
+  return {
     id: forgedId(name),
     kind: 'emergent-tool',
     name,
@@ -94,12 +104,11 @@ export function forgedEntry(tool: ForgedToolInfo, reachable: boolean): Discovery
       category: 'code_execution',
       action: usesNetwork ? 'comms:external' : 'code:read',
       forged: true,
+      ...(usesNetwork && requires.domains.length > 0 ? { hosts: requires.domains } : {}),
     },
     requiredTools: [...new Set(steps.map((step) => step.tool))],
+    ...(usesNetwork ? { fetchHosts: requires.domains } : {}),
   };
-  if (usesNetwork && !reachable)
-    entry.unavailable = 'it uses fetch, and pods cannot reach hosts outside the cluster yet';
-  return entry;
 }
 
 /** The ID of a forged tool. */
@@ -111,22 +120,14 @@ export function forgedTags(mode: string): string[] {
   return ['runtime-created', 'agent-forged', mode.toLowerCase()];
 }
 
-/** The reason why capabilities of each kind cannot be used. */
-const UNSUPPORTED_REASONS: Record<Exclude<CapabilityKind, 'emergent-tool' | 'skill'>, string> = {
-  tool: 'it cannot be called',
-  extension: 'a catalogue entry only',
-  channel: 'a catalogue entry only',
-  voice: 'a catalogue entry only',
-  productivity: 'a catalogue entry only',
-};
-
-/** The entry for a Capability object of the catalogue. A skill with a text can be used; the reason of each other entry counts unless the agent has its tool. */
-export function capabilityEntry({ metadata, spec, status }: Capability): DiscoveryEntry {
+/** The entry for a Capability object of the catalogue. */
+export function capabilityEntry({ metadata, spec }: Pick<Capability, 'metadata' | 'spec'>): DiscoveryEntry {
   const kind = spec.type.toLowerCase() as Exclude<CapabilityKind, 'emergent-tool'>;
-  const { tool, displayName } = spec;
+  const { tool, displayName, requiredSecrets = [] } = spec;
   const name = tool?.name ?? metadata.name;
   const topics = topicsOf(spec);
-  const reasons = reasonsOf(kind, spec, status);
+  // An agent that has the tool can call it, whatever the entry says.
+  const unavailable = catalogueOnly(spec) ?? (kind === 'skill' ? undefined : NOT_CALLABLE);
   return {
     id: `${kind}:${name}`,
     kind,
@@ -135,27 +136,15 @@ export function capabilityEntry({ metadata, spec, status }: Capability): Discove
     description: spec.description.slice(0, MAX_DESCRIPTION),
     category: spec.category ?? tool?.category ?? 'other',
     tags: topics.tags,
-    ...(tool === undefined ? {} : { parameters: parameterText(tool.inputSchema as JsonObject) }),
-    ...(tool === undefined ? {} : { request: listingOf(tool) }),
+    ...(tool === undefined
+      ? {}
+      : { parameters: parameterText(tool.inputSchema as JsonObject), request: listingOf(tool) }),
     requiredTools: topics.requiredTools,
+    ...(requiredSecrets.length === 0 ? {} : { requiredConnections: requiredSecrets }),
     links: topics.links,
-    ...(reasons.length === 0 ? {} : { unavailable: reasons.join('; ') }),
+    ...(unavailable === undefined ? {} : { unavailable }),
     ...(spec.source === undefined ? {} : { imported: true as const }),
   };
-}
-
-/** Why the capability cannot be used; empty for a skill that can be loaded. */
-function reasonsOf(
-  kind: Exclude<CapabilityKind, 'emergent-tool'>,
-  { requiredSecrets = [], content }: Capability['spec'],
-  status: Capability['status'],
-): string[] {
-  const ofKind = kind === 'skill' ? (content === undefined ? ['it has no text'] : []) : [UNSUPPORTED_REASONS[kind]];
-  return [
-    ...(status?.available === false ? ['its status reports it as unavailable'] : []),
-    ...(requiredSecrets.length === 0 ? [] : [`needs connection ${requiredSecrets.slice(0, 3).join(', ')}`]),
-    ...ofKind,
-  ];
 }
 
 /** What a Capability says about itself for a search. */

@@ -2,6 +2,7 @@ import { printable } from '../lib/printable.ts';
 import type { DiscoveryEntry } from './entry.ts';
 import type { DiscoveryResult, FoundCapability } from './port.ts';
 import type { RankedEntry } from './ranked-entry.ts';
+import { missingRequirements } from './requirements.ts';
 
 /** Budget of a response: 800 tokens of four characters each. */
 const MAX_RESPONSE_CHARACTERS = 800 * 4;
@@ -11,16 +12,26 @@ const MAX_NOTE = 200;
 /** In place of words that the team did not write: a search does not taint the session that makes it, and loading does. */
 const WITHHELD = 'An imported skill; load_tool returns its text, which is untrusted content.';
 
-/** The tools that an agent can call: names, and `name@sha256:…` of forged tools. */
-export type CallableTools = ReadonlySet<string>;
+/** What decides whether an agent can use a result. */
+export interface AgentMeans {
+  /** The tools that the agent can call: names, and `name@sha256:…` of forged tools. */
+  readonly callable: ReadonlySet<string>;
+  /** Whether the namespace of the agent has the connection. */
+  readonly hasConnection: (name: string) => boolean;
+  /** Why no call of `fetch` to the hosts succeeds; undefined when one may. */
+  readonly fetchProblem: (hosts: readonly string[]) => string | undefined;
+}
+
+/** At most so many missing connections are named. */
+const NAMED_CONNECTIONS = 3;
 
 /** Returns the best results within the budget of a response. A result that does not fit is skipped, and the next one is tried. */
-export function buildResult(ranked: readonly RankedEntry[], callable: CallableTools): DiscoveryResult {
+export function buildResult(ranked: readonly RankedEntry[], means: AgentMeans): DiscoveryResult {
   const capabilities: FoundCapability[] = [];
   let remaining = MAX_RESPONSE_CHARACTERS;
   for (const { entry, relevance } of ranked) {
     if (capabilities.length === MAX_RESULTS) break;
-    const result = resultOf(entry, relevance, callable);
+    const result = resultOf(entry, relevance, means);
     const size = JSON.stringify(result).length + 1;
     if (size > remaining) continue;
     capabilities.push(result);
@@ -29,10 +40,10 @@ export function buildResult(ranked: readonly RankedEntry[], callable: CallableTo
   return { capabilities, more: ranked.length - capabilities.length };
 }
 
-function resultOf(entry: DiscoveryEntry, relevance: number, callable: CallableTools): FoundCapability {
+function resultOf(entry: DiscoveryEntry, relevance: number, means: AgentMeans): FoundCapability {
   const { id, name, kind } = entry;
   const { displayName, description } = shownWords(entry);
-  const reason = unavailable(entry, callable);
+  const reason = unavailable(entry, means);
   return {
     id: printable(id, 160),
     name: printable(name, 128),
@@ -49,12 +60,36 @@ function shownWords({ imported, displayName, description }: DiscoveryEntry) {
   return imported === true ? { displayName: undefined, description: WITHHELD } : { displayName, description };
 }
 
-/** Counts missing tools without their names, because the agent may not be allowed to see these tools. */
-function unavailable({ kind, name, requiredTools, unavailable: reason }: DiscoveryEntry, callable: CallableTools) {
-  if (kind === 'tool' && callable.has(name)) return undefined;
-  const missing = requiredTools.filter((tool) => !callable.has(tool)).length;
+/** What the agent can call is available. Everything else is as available as what it requires, and has the reason of its kind. */
+function unavailable(entry: DiscoveryEntry, means: AgentMeans): string | undefined {
+  const { kind, name, request } = entry;
+  if (kind !== 'emergent-tool' && request !== undefined && means.callable.has(name)) return undefined;
+  const reasons = [...missing(entry, means), ...ownReason(entry, means)];
+  if (reasons.length > 0) return reasons.join('; ');
   const isTool = kind === 'tool' || kind === 'emergent-tool';
-  if (missing === 0) return reason ?? (isTool && !callable.has(name) ? 'this agent does not have it' : undefined);
-  const needs = `needs ${missing} ${missing === 1 ? 'tool' : 'tools'} this agent does not have`;
-  return reason === undefined ? needs : `${needs}; ${reason}`;
+  return isTool && !means.callable.has(name) ? 'this agent does not have it' : undefined;
+}
+
+/** Counts missing tools without their names, because the agent may not be allowed to see these tools. */
+function missing(
+  { requiredConnections = [], requiredTools }: DiscoveryEntry,
+  { callable, hasConnection }: AgentMeans,
+): string[] {
+  const required = { connections: requiredConnections, tools: requiredTools };
+  const { connections, tools } = missingRequirements(required, {
+    hasConnection,
+    hasTool: (name) => callable.has(name),
+  });
+  const named = connections.slice(0, NAMED_CONNECTIONS).join(', ');
+  return [
+    ...(tools.length === 0
+      ? []
+      : [`needs ${tools.length} ${tools.length === 1 ? 'tool' : 'tools'} this agent does not have`]),
+    ...(connections.length === 0 ? [] : [`needs connection ${named}`]),
+  ];
+}
+
+function ownReason({ fetchHosts, unavailable: reason }: DiscoveryEntry, { fetchProblem }: AgentMeans): string[] {
+  const found = reason ?? (fetchHosts === undefined ? undefined : fetchProblem(fetchHosts));
+  return found === undefined ? [] : [found];
 }

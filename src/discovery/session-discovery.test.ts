@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { lostToolContract } from '../../test/contracts/discovery.ts';
 import type { Digest } from '../lib/canonical.ts';
-import type { Decider } from '../policy/types.ts';
+import type { Decider, PolicyRequest } from '../policy/types.ts';
 import type { CallerContext, Tool } from '../tools/contract.ts';
 import { createToolView } from '../tools/view.ts';
 import { callOptions } from '../../test/support/call-options.ts';
+import { capabilityEntry } from './entry.ts';
 import { sessionDiscovery } from './session-discovery.ts';
 
 const SHARED: Tool = {
@@ -52,6 +53,35 @@ describe('discovery in one process', () => {
     assert.deepEqual(await search(one, other), ['okapi_sum', 'chart']);
     assert.deepEqual(await search(one), ['okapi_sum']);
     assert.deepEqual(await search(one, forged('chart', `sha256:${'c'.repeat(64)}`)), ['okapi_sum'], 'another tool');
+  });
+
+  it('a search says whether a run has the connections of a skill, and whether the policy permits fetch of a forged tool', async () => {
+    const skill = capabilityEntry({
+      metadata: { name: 'okapis' },
+      spec: { type: 'Skill', description: 'How okapis are counted.', content: 'x', requiredSecrets: ['wiki'] },
+    });
+    const { descriptor } = forged('okapi_rates', A_DIGEST);
+    const hosts = ['api.example.com'];
+    const fetching: Tool = {
+      ...SHARED,
+      descriptor: { ...descriptor, forged: { ...descriptor.forged, hosts } as never },
+    };
+    const notes = async (effect: string, hasConnection?: (name: string) => boolean) => {
+      const decide = ({ kind }: PolicyRequest) => ({ effect: kind === 'Network' ? effect : 'Allow' });
+      const discovery = sessionDiscovery({
+        view: () => createToolView([fetching]),
+        decider: () => ({ decide }) as never,
+        catalog: () => [skill],
+        hasConnection,
+      });
+      const { capabilities } = await discovery.search({ query: 'okapi' }, CALLER, callOptions());
+      return Object.fromEntries(capabilities.map(({ name, note }) => [name, note]));
+    };
+    assert.deepEqual(await notes('Allow', (name) => name === 'wiki'), { okapis: undefined, okapi_rates: undefined });
+    assert.deepEqual(await notes('Deny'), {
+      okapis: '[not available: needs connection wiki]',
+      okapi_rates: '[not available: it uses fetch, and this agent may connect to none of its hosts]',
+    });
   });
 
   lostToolContract('temper run', async () => {

@@ -4,6 +4,7 @@ import type { CallerContext, ToolDescriptor, ToolView } from '../tools/contract.
 import { buildResult } from './result.ts';
 import { DISCOVER_TOOL } from './discover-tool.ts';
 import { type DiscoveryEntry, forgedId, toolEntry } from './entry.ts';
+import { deniedHosts } from './fetch-hosts.ts';
 import { LexicalIndex } from './lexical/lexical-index.ts';
 import type { Discovery } from './port.ts';
 import type { HybridSearch, SearchCaller } from './vector/hybrid-search.ts';
@@ -19,12 +20,21 @@ export interface SessionDiscoveryDeps {
   hybrid?: { search: HybridSearch; embed: EmbedTexts } | undefined;
   /** Capabilities beside the tools. A change makes another list. */
   catalog?: (() => readonly DiscoveryEntry[]) | undefined;
+  /** Whether there is a connection of this name; absent: there is none. */
+  hasConnection?: ((name: string) => boolean) | undefined;
   /** Forged tools that the agent uses together. */
   usedTogether?: (() => readonly UsedTogether[]) | undefined;
 }
 
 /** Discovery for an agent without a gateway: searches the tools of its session and a catalog. Each version of the tool list is indexed once. */
-export function sessionDiscovery({ view, decider, hybrid, catalog, usedTogether }: SessionDiscoveryDeps): Discovery {
+export function sessionDiscovery({
+  view,
+  decider,
+  hybrid,
+  catalog,
+  hasConnection = () => false,
+  usedTogether,
+}: SessionDiscoveryDeps): Discovery {
   // A view is immutable; another set of tools is another view.
   const indexes = new WeakMap<ToolView, LexicalIndex>();
   const catalogs = new WeakMap<readonly DiscoveryEntry[], LexicalIndex>();
@@ -57,7 +67,11 @@ export function sessionDiscovery({ view, decider, hybrid, catalog, usedTogether 
           ? search(query, scope)
           : await hybrid.search.search(query, scope, searchCaller(caller, hybrid.embed), op);
       const permitted = tools.list().filter((tool) => policy.decide(toolRequest(tool)).effect !== 'Deny');
-      return buildResult(ranked, new Set(permitted.flatMap(callNames)));
+      return buildResult(ranked, {
+        callable: new Set(permitted.flatMap(callNames)),
+        hasConnection,
+        fetchProblem: (hosts) => deniedHosts(hosts, policy),
+      });
     },
   };
 }

@@ -67,7 +67,7 @@ export function builtInTools(
   { ports, agent, model, decider, taint }: EngineContext,
   described: DescribedTools,
 ): Tool[] {
-  const { hybridSearch: hybrid, catalog, usedTogether } = ports;
+  const { hybridSearch: hybrid, catalog, hasConnection, usedTogether } = ports;
   const { workspace, protectedPaths, clock, memory, bus, tasks, web, remoteWorkspace: remote } = ports;
   const decide = (caller: CallerContext, request: PolicyRequest) => decider(caller).decide(request);
   const { primary: modelName, maxOutputTokens = DEFAULT_OUTPUT_TOKENS } = agent.spec.model;
@@ -119,7 +119,9 @@ export function builtInTools(
     }),
     ...eventTools({ isTainted, decide, ...(ports.events === undefined ? {} : { events: ports.events }) }),
     ...askTools({ decide, isTainted, onAnswer, clock, hasChildren, ...(tasks === undefined ? {} : { tasks }) }),
-    discoverTool(ports.discovery ?? sessionDiscovery({ view: described, decider, hybrid, catalog, usedTogether })),
+    discoverTool(
+      ports.discovery ?? sessionDiscovery({ view: described, decider, hybrid, catalog, hasConnection, usedTogether }),
+    ),
   ];
 }
 

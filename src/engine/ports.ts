@@ -92,6 +92,8 @@ export interface EnginePorts {
   discovery?: Discovery;
   /** Further capabilities that the agent finds, when it finds only its own tools. A change makes another list. */
   catalog?: () => readonly DiscoveryEntry[];
+  /** Whether there is a connection that these capabilities may require; absent: there is none. */
+  hasConnection?: (name: string) => boolean;
   /** Forged tools that the agent uses together, which finds one with the other. */
   usedTogether?: () => readonly UsedTogether[];
   /** The skills that the agent can load; absent where there are none. */

@@ -36,7 +36,7 @@ import type { EventLimits } from './events/event-limits.ts';
 import type { EventPublisherPort } from './events/port.ts';
 import type { CallApprovals } from './approvals/call-approvals.ts';
 import type { AgentRepositories } from './git/agent-repositories.ts';
-import type { BrokeredTools } from './brokered/port.ts';
+import type { AllBrokeredTools } from './brokered/port.ts';
 import type { AnswerSignatures } from './delivery/answer-signatures.ts';
 import type { DeliveryTokens } from './delivery/token.ts';
 import type { ReportLimits } from './storage/report-limits.ts';
@@ -156,7 +156,7 @@ export interface GatewayDeps {
   /** Approvals of calls. */
   approvals: CallApprovals;
   /** Tools that the gateway executes. */
-  brokered: BrokeredTools;
+  brokered: AllBrokeredTools;
   /** Repositories that connections name for namespaces. */
   repositories: AgentRepositories;
   /** The tools that the agent has in the session, in service. */

@@ -49,7 +49,7 @@ import type { Logger } from '../telemetry/log.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 import { GATEWAY_METRICS, type GatewayMetrics } from '../telemetry/temper-metrics.ts';
 import type { Tracing } from '../telemetry/tracing.ts';
-import type { BrokeredTools } from './brokered/port.ts';
+import type { AllBrokeredTools } from './brokered/port.ts';
 import { openBrokeredTools } from './brokered/start.ts';
 import type { AgentRepositories } from './git/agent-repositories.ts';
 import { startRepositories } from './git/start.ts';
@@ -154,8 +154,9 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const sessionsOf = openSessions({ bus, storage, sources, directory });
   const tools = { brokered, repositories };
   const shared = { storage, sources, sessionsOf, bus, directory, triggers, demotions, catalog, skills, ...tools };
+  const { models, hasEgress } = config;
   const modules = stack.use(
-    await run.openModule({ ...shared, clock, ids: ulids, log, metrics: counts, models: config.models }),
+    await run.openModule({ ...shared, clock, ids: ulids, log, metrics: counts, models, hasEgress }),
   );
   const verifiers = new VerifierPodIndex(watches.verifiers.store);
   const own = { config, log, counts, tracing, transport, watches, draining: draining.signal };
@@ -260,7 +261,7 @@ interface ServerContext {
   demotions: WatchedDemotions;
   catalog: WatchedCatalog;
   skills: WatchedSkills;
-  brokered: BrokeredTools;
+  brokered: AllBrokeredTools;
   repositories: AgentRepositories;
   bus: JetStreamConnection;
   storage: StorageQuota;

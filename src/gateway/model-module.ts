@@ -64,7 +64,7 @@ export const openModelModule: OpenModule = async (context) => {
       review: { ...modelDeps, registry, evidence, demotions, vetter, canaries },
       sessions: { sessionsOf, registry, demotions },
       memory: (agent) => createNatsMemory(bus, agent, storage.of(agent.uid)),
-      discovery: { catalog, registry: sessionRegistry, demotions, rank },
+      discovery: { catalog, registry: sessionRegistry, demotions, rank, hasEgress: context.hasEgress },
     }),
     catalog: models.catalog,
     usage: createUsageReports({ ledger, directory, ...usage }),

@@ -28,6 +28,8 @@ export interface ModuleContext {
   directory: AgentDirectory;
   demotions: Demotions;
   catalog: CapabilityCatalog;
+  /** The release runs an egress proxy. */
+  hasEgress: boolean;
   /** `models` of the configuration file. */
   models: unknown;
 }

@@ -102,6 +102,7 @@ const EXPECTED_REASONS = new Set([
   'AwaitingApproval',
   'PullRequestOpened',
   'Verifying',
+  'CatalogueOnly',
 ]);
 
 function isWarning({ status, reason }: Condition): boolean {

@@ -254,7 +254,9 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
       reasons: {
         Pending: PENDING,
         Callable: 'Gateways execute calls of the tool.',
-        Listed: 'Agents find the entry, and load it when it is a skill. No gateway executes calls for it.',
+        Loadable: 'Agents find the skill, and load its text.',
+        CatalogueOnly:
+          'Agents find the entry, and can neither call nor load it: a tool without spec.backend, a skill without spec.content, or another type. This is no fault.',
         EgressDisabled: 'Gateways reach hosts through the egress proxy only. Set egress.enabled of the chart.',
         ConnectionMissing:
           'The connection that the backend or requiredSecrets names does not exist or is not for the namespace. The platform team adds the namespace to it.',

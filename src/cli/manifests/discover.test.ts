@@ -45,7 +45,11 @@ describe('temper discover', () => {
   async function run(query: string, changes: Partial<DiscoverOptions> = {}) {
     const terminal = aTerminal();
     const options: DiscoverOptions = { paths: ['agent.yaml'], query, output: 'text', ...changes };
-    const code = await discover(options, builtInDescriptors(), { ...terminal, cwd: folder });
+    const code = await discover(
+      options,
+      { tools: builtInDescriptors(), connections: new Set(['wiki']) },
+      { ...terminal, cwd: folder },
+    );
     return { code, out: terminal.printed(), error: terminal.errors() };
   }
 
@@ -58,6 +62,15 @@ describe('temper discover', () => {
       .map((line) => line.split(/ +/)[1]);
     assert.ok(ids.includes('tool:file_read') && ids.includes('skill:csv-guide'), out);
     assert.ok(!out.includes('file_write') && !out.includes('csv-elsewhere'), out);
+  });
+
+  it('a skill needs the connections of the user that it names', async () => {
+    const skill = (name: string) =>
+      `{apiVersion: temper.dev/v1alpha1, kind: Capability, metadata: {name: zebra-${name}}, spec: {type: Skill, description: How to draw a zebra., content: Draw., requiredSecrets: [${name}]}}`;
+    await writeFile(join(folder, 'zebras.yaml'), ['wiki', 'mail'].map(skill).join('\n---\n'));
+    const { out } = await run('draw a zebra', { paths: ['agent.yaml', 'zebras.yaml'] });
+    assert.match(out, /skill:zebra-mail +How to draw a zebra\. \[not available: needs connection mail\]/);
+    assert.match(out, /skill:zebra-wiki +How to draw a zebra\. *$/m);
   });
 
   it('discover --explain prints words, their spelling, links and tokens', async () => {

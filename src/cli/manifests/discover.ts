@@ -2,6 +2,7 @@ import { definitionTokens } from '../../agent/disclosure/loaded-tools.ts';
 import { toolMap } from '../../agent/disclosure/tool-map.ts';
 import { assertKind, DISCOVER_TOOL } from '../../discovery/discover-tool.ts';
 import { capabilityEntry, type DiscoveryEntry, toolEntry } from '../../discovery/entry.ts';
+import { deniedHosts } from '../../discovery/fetch-hosts.ts';
 import { explainSearch, type SearchExplanation } from '../../discovery/lexical/explain-search.ts';
 import { LexicalIndex } from '../../discovery/lexical/lexical-index.ts';
 import type { DiscoveryResult } from '../../discovery/port.ts';
@@ -27,6 +28,13 @@ export interface DiscoverOptions extends AgentQuestion {
   output: 'text' | 'json';
 }
 
+/** What a run of the user has besides the manifests. */
+export interface Offered {
+  tools: readonly ToolDescriptor[];
+  /** The names of connections and of MCP servers. */
+  connections: ReadonlySet<string>;
+}
+
 interface Discovered {
   snapshot: PolicySnapshot;
   result: DiscoveryResult;
@@ -38,12 +46,12 @@ interface Discovered {
 }
 
 /**
- * Prints what `discover_capabilities` returns to the agent, among `tools` and the Capabilities of the manifests. Executes nothing.
+ * Prints what `discover_capabilities` returns to the agent, among the tools and the Capabilities of the manifests. Executes nothing.
  * Exit 0; 2 for an unknown agent or kind, and unreadable manifests.
  */
-export async function discover(options: DiscoverOptions, tools: readonly ToolDescriptor[], io: CliIo): Promise<number> {
+export async function discover(options: DiscoverOptions, offered: Offered, io: CliIo): Promise<number> {
   try {
-    const found = await discovered(options, tools, io);
+    const found = await discovered(options, offered, io);
     if (options.output === 'json') writeJsonLine(io, jsonOf(found, options.explain === true));
     else io.out(textOf(found, options.explain === true));
     return EXIT.ok;
@@ -55,7 +63,7 @@ export async function discover(options: DiscoverOptions, tools: readonly ToolDes
   }
 }
 
-async function discovered(options: DiscoverOptions, tools: readonly ToolDescriptor[], io: CliIo): Promise<Discovered> {
+async function discovered(options: DiscoverOptions, { tools, connections }: Offered, io: CliIo): Promise<Discovered> {
   const { query, kind, category } = options;
   const { snapshot, objects } = await loadSnapshot(options, io.cwd);
   const decider = createDecider(snapshot);
@@ -74,7 +82,11 @@ async function discovered(options: DiscoverOptions, tools: readonly ToolDescript
       ? undefined
       : await compareVectors(options.providers, { query: asked, scope, agent: { name, namespace } }, io);
   const explanation = explainSearch(asked, scope, vectors?.part.similarities);
-  const result = buildResult(explanation.results, new Set(listed.map(({ name }) => name)));
+  const result = buildResult(explanation.results, {
+    callable: new Set(listed.map(({ name: tool }) => tool)),
+    hasConnection: (connection) => connections.has(connection),
+    fetchProblem: (hosts) => deniedHosts(hosts, decider),
+  });
   const definitions = listed.reduce((sum, tool) => sum + definitionTokens(tool), 0);
   const tokens = {
     definitions,

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import type { Capability } from '../../api/v1alpha1/capability.ts';
+import { anAgent } from '../agent-means.testing.ts';
 import { buildResult, MAX_RESULTS } from '../result.ts';
-import { CAPABILITY_KINDS, capabilityEntry, type DiscoveryEntry, forgedEntry } from '../entry.ts';
+import { CAPABILITY_KINDS, type DiscoveryEntry } from '../entry.ts';
 import { LexicalIndex } from './lexical-index.ts';
 import { parameterText } from '../parameters.ts';
 import { search } from './search.ts';
 import { tokenize } from './tokenizer.ts';
 
 const all = (): boolean => true;
-const nothing: ReadonlySet<string> = new Set();
+const nothing = anAgent();
 
 function anEntry(name: string, changes: Partial<DiscoveryEntry> = {}): DiscoveryEntry {
   const base = { description: '', category: 'other', tags: [], requiredTools: [] };
@@ -219,7 +219,7 @@ describe('answerOf', () => {
       ...['c', 'd', 'e', 'f'].map((name) => ({ entry: anEntry(name, { description: long }), relevance: 0.5 })),
       { entry: anEntry('small'), relevance: 0.123 },
     ];
-    const answer = buildResult(ranked, new Set(['a', 'b', 'c', 'd', 'e', 'f', 'small']));
+    const answer = buildResult(ranked, anAgent(['a', 'b', 'c', 'd', 'e', 'f', 'small']));
     const names = answer.capabilities.map(({ name }) => name);
     assert.ok(JSON.stringify(answer.capabilities).length <= 3_202);
     assert.deepEqual(names, ['a', 'b', 'small']);
@@ -238,53 +238,5 @@ describe('answerOf', () => {
     );
     const many = Array.from({ length: 50 }, (_, index) => ({ entry: anEntry(`t${index}`), relevance: 1 }));
     assert.equal(buildResult(many, nothing).capabilities.length, MAX_RESULTS);
-  });
-
-  it('a note gives the reason without the names of missing tools', () => {
-    const capability: Capability = {
-      apiVersion: 'temper.dev/v1alpha1',
-      kind: 'Capability',
-      metadata: { name: 'exchange-rate', namespace: 'team-a' },
-      spec: {
-        type: 'Tool',
-        description: 'Rates of exchange.',
-        requiredSecrets: ['rates-api'],
-        requiredTools: ['secret_tool'],
-        tool: { name: 'exchange_rate', category: 'web', inputSchema: {} },
-      },
-    };
-    const entry = capabilityEntry(capability);
-    assert.deepEqual(entry.request, {
-      kind: 'Tool',
-      name: 'exchange_rate',
-      category: 'web',
-      action: 'comms:external',
-      forged: false,
-    });
-    const note = (callable: ReadonlySet<string>) =>
-      buildResult([{ entry, relevance: 1 }], callable).capabilities[0]?.note;
-    const why = 'needs connection rates-api; it cannot be called';
-    assert.equal(note(nothing), `[not available: needs 1 tool this agent does not have; ${why}]`);
-    assert.equal(note(new Set(['secret_tool'])), `[not available: ${why}]`);
-    assert.equal(note(new Set(['secret_tool', 'exchange_rate'])), undefined, 'the agent has a tool of this name');
-  });
-
-  it('the note of a forged tool reports unreachable hosts and missing tools', () => {
-    const parts = {
-      name: 'rates',
-      description: 'Rates.',
-      inputSchema: '{}',
-      implementation: { mode: 'Sandbox' },
-      requires: { apis: ['fetch'] },
-    };
-    assert.match(forgedEntry(parts, false).unavailable ?? '', /outside the cluster/);
-    assert.equal(forgedEntry(parts, true).unavailable, undefined);
-    const pin = `csv_rows@sha256:${'1'.repeat(64)}`;
-    const implementation = { mode: 'Compose', steps: [{ tool: pin }, { tool: 'file_read' }] };
-    const chain = forgedEntry({ ...parts, requires: { apis: [] }, implementation }, false);
-    const line = (callable: string[]) =>
-      buildResult([{ entry: chain, relevance: 1 }], new Set(['rates', ...callable])).capabilities[0];
-    assert.equal(line(['file_read', 'csv_rows'])?.available, false, 'another version is another tool');
-    assert.equal(line(['file_read', 'csv_rows', pin])?.available, true);
   });
 });

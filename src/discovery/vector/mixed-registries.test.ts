@@ -17,6 +17,7 @@ import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { CAPABILITY_KINDS, type DiscoveryEntry } from '../entry.ts';
 import { LexicalIndex } from '../lexical/lexical-index.ts';
+import { anAgent } from '../agent-means.testing.ts';
 import { buildResult, MAX_RESULTS } from '../result.ts';
 import { UNOBSERVED } from './embed-texts.ts';
 import { type EntryOwner, HybridSearch } from './hybrid-search.ts';
@@ -94,7 +95,7 @@ async function assertLikeAbsence(sources: readonly Source[], hiddenShare: number
   const ranked = await found(groups, (entry) => !hidden.has(entry), query);
   const expected = await found(seen, () => true, query);
   assert.deepEqual(ranked, expected);
-  const result = buildResult(ranked, new Set());
+  const result = buildResult(ranked, anAgent());
   assert.ok(result.capabilities.length <= MAX_RESULTS);
   assert.ok(JSON.stringify(result).length <= MAX_CHARACTERS, String(JSON.stringify(result).length));
   assert.equal(result.capabilities.length + result.more, ranked.length);
@@ -143,7 +144,7 @@ describe('registries of several sources', () => {
         );
         const ranked = await found([[], entries, []], () => true, query);
         assert.ok(ranked.every(({ relevance }) => relevance >= 0 && relevance <= 1));
-        assert.ok(JSON.stringify(buildResult(ranked, new Set())).length <= MAX_CHARACTERS);
+        assert.ok(JSON.stringify(buildResult(ranked, anAgent())).length <= MAX_CHARACTERS);
       }),
       { numRuns: 50 },
     );

@@ -31,4 +31,12 @@ export interface BrokeredTools {
   find(namespace: string, name: string): BrokeredTool | undefined;
 }
 
+/** The brokered tools of a gateway, and what they are executed with. */
+export interface AllBrokeredTools extends BrokeredTools {
+  /** Those of `list` that no object of the namespace describes: of services of the platform. */
+  services(namespace: string): readonly BrokeredTool[];
+  /** Whether Capabilities of the namespace may name the connection. */
+  hasConnection(namespace: string, name: string): boolean;
+}
+
 export const NO_BROKERED_TOOLS: BrokeredTools = { list: () => [], find: () => undefined };

@@ -1,7 +1,8 @@
+import { hasConnection } from '../../capabilities/assess.ts';
 import { watchCapabilities } from '../capabilities/start.ts';
 import type { AgentRepositories } from '../git/agent-repositories.ts';
 import { openServiceTools, type ServiceToolsDeps } from '../services/start.ts';
-import type { BrokeredTool, BrokeredTools } from './port.ts';
+import type { BrokeredTool, AllBrokeredTools } from './port.ts';
 
 type BrokeredToolsDeps = Omit<Parameters<typeof watchCapabilities>[1], 'services'> &
   ServiceToolsDeps & { repositories: AgentRepositories };
@@ -10,7 +11,7 @@ type BrokeredToolsDeps = Omit<Parameters<typeof watchCapabilities>[1], 'services
 export function openBrokeredTools(
   watches: Parameters<typeof watchCapabilities>[0],
   deps: BrokeredToolsDeps,
-): BrokeredTools {
+): AllBrokeredTools {
   const services = openServiceTools(deps);
   // A Capability would use the credential of a repository without the rules for its branches.
   const connections = deps.connections.filter(({ repository }) => repository === undefined);
@@ -21,6 +22,8 @@ export function openBrokeredTools(
       services.find(namespace, name) ??
       capabilities.find(namespace, name) ??
       executedGitTool(deps.repositories, namespace, name),
+    services: (namespace) => services.list(namespace),
+    hasConnection: (namespace, name) => hasConnection(name, namespace, connections),
   };
 }
 

@@ -70,7 +70,7 @@ function catalogMembers({ metadata, spec, status }: EmergentTool): Omit<Promoted
   const agent = ownerOf(metadata, artifact, digest);
   if (tier === 'Agent' && agent === undefined) return {};
   const problem = problemOf(spec);
-  const entry = forgedEntry(artifact, false);
+  const entry = forgedEntry(artifact);
   return {
     entry: {
       ...entry,

@@ -1,6 +1,7 @@
 import { buildResult } from '../../discovery/result.ts';
 import { DISCOVER_TOOL } from '../../discovery/discover-tool.ts';
 import { type DiscoveryEntry, forgedEntry, forgedId, toolEntry } from '../../discovery/entry.ts';
+import { deniedHosts } from '../../discovery/fetch-hosts.ts';
 import { LexicalIndex } from '../../discovery/lexical/lexical-index.ts';
 import type { UsedTogetherLink } from '../../discovery/lexical/visible-entries.ts';
 import type { EntryOwner } from '../../discovery/vector/hybrid-search.ts';
@@ -20,6 +21,7 @@ import type { PromotedTool } from './catalog-entries.ts';
 import type { CapabilityCatalog } from './catalog.ts';
 import { EntryVisibility } from './entry-visibility.ts';
 import type { RankCapabilities } from './rank-capabilities.ts';
+import { ServiceEntries } from './service-entries.ts';
 
 export interface DiscoveryRouteDeps {
   catalog: Pick<CapabilityCatalog, 'index' | 'promotedTools' | 'lostEntries'>;
@@ -27,30 +29,33 @@ export interface DiscoveryRouteDeps {
   registry: Pick<SessionRegistry, 'tools'>;
   demotions: Demotions;
   rank: RankCapabilities;
+  /** The release runs an egress proxy, which pods connect through. */
+  hasEgress: boolean;
 }
 
 const MAX_BODY_BYTES = 16 * 1_024;
-/** Search for tools and capabilities the agent may use: built-in tools, forged tools and the catalog of its namespace. */
-export function discoveryRoutes({ catalog, registry, demotions, rank }: DiscoveryRouteDeps): RouteModule {
+const WITHOUT_EGRESS = 'it uses fetch, and this release runs no egress proxy; an administrator sets egress.enabled';
+
+const SCHEMA = {
+  ...POD_SECURITY,
+  body: DiscoveryRequest,
+  summary: 'Searches tools and capabilities the agent may use',
+  response: { 200: DiscoveryResponse, ...ERROR_RESPONSES },
+};
+
+/** Search for tools and capabilities the agent may use: built-in tools, forged tools, tools of services and the catalog of its namespace. */
+export function discoveryRoutes({ catalog, registry, demotions, rank, hasEgress }: DiscoveryRouteDeps): RouteModule {
   const builtIn = builtInDescriptors()
     .filter(({ name }) => name !== DISCOVER_TOOL.name)
     .map(toolEntry);
   const builtInIndex = LexicalIndex.of(builtIn);
   const everyones = builtIn.map((entry): [DiscoveryEntry, EntryOwner] => [entry, 'Everyone']);
   const visibility = new EntryVisibility();
+  const services = new ServiceEntries();
   return (server, deps) => {
     server.post(
       POD_API_PATHS.discoverySearch,
-      {
-        config: { access: 'pod' },
-        bodyLimit: MAX_BODY_BYTES,
-        schema: {
-          ...POD_SECURITY,
-          body: DiscoveryRequest,
-          summary: 'Searches tools and capabilities the agent may use',
-          response: { 200: DiscoveryResponse, ...ERROR_RESPONSES },
-        },
-      },
+      { config: { access: 'pod' }, bodyLimit: MAX_BODY_BYTES, schema: SCHEMA },
       async (request) => {
         const { deliveryToken, ...query } = request.body;
         const { claims, state } = authorizeDelivery(request, deliveryToken, deps);
@@ -63,12 +68,14 @@ export function discoveryRoutes({ catalog, registry, demotions, rank }: Discover
         const decider = deps.directory.decider(state, tainted);
         await visibility.decide(agent, decider, catalog.index(namespace).entries());
         const lost = catalog.lostEntries(namespace, agent);
-        const forged = tools.map(({ artifact }) => forgedEntry(artifact, false));
+        const forged = tools.map(({ artifact }) => forgedEntry(artifact));
         const permits = visibility.of(agent, decider);
         const visible = (entry: DiscoveryEntry | undefined): boolean =>
           entry !== undefined && !lost.has(entry) && permits(entry);
         const started = deps.clock.monotonic();
-        const indexes = [builtInIndex, LexicalIndex.of(forged), catalog.index(namespace)];
+        // A tool of a service stands before a Capability with its name, which no gateway executes.
+        const ofServices = services.index(deps.brokered.services(namespace));
+        const indexes = [builtInIndex, LexicalIndex.of(forged), ofServices, catalog.index(namespace)];
         const scope = { indexes, permits: visible, usedTogether: usedTogether(state) };
         const owners = new Map<DiscoveryEntry, EntryOwner>([...everyones, ...forged.map(ofAgent)]);
         const ranked = await rank({ query, scope, owners, claims, state, request });
@@ -80,13 +87,14 @@ export function discoveryRoutes({ catalog, registry, demotions, rank }: Discover
           ...tools
             .filter((_, index) => visible(forged[index]))
             .flatMap(({ artifact, digest }) => names(artifact.name, digest)),
-          ...catalog
-            .promotedTools(namespace, agent)
-            .filter(({ entry }) => visible(entry))
-            .flatMap(namesOfPromoted),
+          ...promotedNames(catalog.promotedTools(namespace, agent), visible),
           ...brokeredNames(deps.brokered.list(namespace), decider),
         ]);
-        return buildResult(ranked, callable);
+        return buildResult(ranked, {
+          callable,
+          hasConnection: (name) => deps.brokered.hasConnection(namespace, name),
+          fetchProblem: hasEgress ? (hosts) => deniedHosts(hosts, decider) : () => WITHOUT_EGRESS,
+        });
       },
     );
   };
@@ -96,6 +104,10 @@ function brokeredNames(tools: readonly BrokeredTool[], decider: Decider): string
   return tools
     .filter(({ descriptor }) => decider.decide(toolRequest(descriptor)).effect !== 'Deny')
     .map(({ descriptor }) => descriptor.name);
+}
+
+function promotedNames(tools: readonly PromotedTool[], visible: (entry: PromotedTool['entry']) => boolean): string[] {
+  return tools.filter(({ entry }) => visible(entry)).flatMap(namesOfPromoted);
 }
 
 function ofAgent(entry: DiscoveryEntry): [DiscoveryEntry, EntryOwner] {

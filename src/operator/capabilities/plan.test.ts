@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { kstatusOf } from '../../../test/support/kstatus.ts';
+import type { Capability } from '../../api/v1alpha1/capability.ts';
+import { hasConnection } from '../../capabilities/assess.ts';
+import { anAgent } from '../../discovery/agent-means.testing.ts';
+import { capabilityEntry } from '../../discovery/entry.ts';
+import { buildResult } from '../../discovery/result.ts';
 import { isKnownReason } from '../conditions.ts';
 import { aCapability } from './capability.testing.ts';
 import { capabilityStatus, type PlanContext, planNamespace } from './plan.ts';
@@ -51,6 +56,13 @@ describe('the conditions of Capabilities', () => {
       aCapability('platform-none', { spec: platform('none') }),
       aCapability('strange', { spec: { backend: {} } }),
       aCapability('skill', { spec: ENTRY }),
+      aCapability('skill-with-connection', { spec: { ...ENTRY, requiredSecrets: ['rates'] } }),
+      aCapability('skill-without-text', { spec: { ...ENTRY, content: undefined } }),
+      aCapability('tool-without-backend', { spec: { backend: undefined } }),
+      aCapability('extension', { spec: { ...ENTRY, type: 'Extension', content: undefined } }),
+      aCapability('extension-without-connection', {
+        spec: { ...ENTRY, type: 'Extension', content: undefined, requiredSecrets: ['payroll'] },
+      }),
       aCapability('skill-without-tool', { spec: { ...ENTRY, requiredTools: ['no_such_tool'] } }),
       aCapability('skill-without-connection', { spec: { ...ENTRY, requiredSecrets: ['payroll'] } }),
     ]);
@@ -73,7 +85,12 @@ describe('the conditions of Capabilities', () => {
         ['platform', 'Callable', 'Current'],
         ['platform-none', 'McpServerMissing', 'InProgress'],
         ['strange', 'BackendNotExecuted', 'Failed'],
-        ['skill', 'Listed', 'Current'],
+        ['skill', 'Loadable', 'Current'],
+        ['skill-with-connection', 'Loadable', 'Current'],
+        ['skill-without-text', 'CatalogueOnly', 'Current'],
+        ['tool-without-backend', 'CatalogueOnly', 'Current'],
+        ['extension', 'CatalogueOnly', 'Current'],
+        ['extension-without-connection', 'ConnectionMissing', 'InProgress'],
         ['skill-without-tool', 'ToolMissing', 'InProgress'],
         ['skill-without-connection', 'ConnectionMissing', 'InProgress'],
       ],
@@ -89,13 +106,43 @@ describe('the conditions of Capabilities', () => {
     }
   });
 
+  it('a search says of each entry what its status says, for every type and requirement', () => {
+    const tools = ['file_read', 'shared_tool'];
+    const means = anAgent(tools, {
+      hasConnection: (name) => hasConnection(name, 'team-a', CONTEXT.connections),
+    });
+    const types = ['Skill', 'Tool', 'Extension', 'Channel', 'Voice', 'Productivity'];
+    const requirements = [
+      {},
+      ...['rates', 'payroll', 'nowhere'].map((name) => ({ requiredSecrets: [name] })),
+      ...['shared_tool', 'no_such_tool'].map((name) => ({ requiredTools: [name] })),
+      { requiredSecrets: ['rates', 'payroll'], requiredTools: ['file_read'] },
+    ];
+    const objects = types.flatMap((type) =>
+      requirements.flatMap((required) =>
+        [undefined, 'Do it.'].map((content, index) =>
+          aCapability(`${type}-${JSON.stringify(required)}-${index}`, {
+            spec: { ...ENTRY, type, content, ...required },
+          }),
+        ),
+      ),
+    );
+    const said = statusesOf(objects).map(({ name, status }) => [name, status.available]);
+    const found = objects.map((object) => {
+      const entry = capabilityEntry(object as Capability);
+      return [object.metadata.name, buildResult([{ entry, relevance: 1 }], means).capabilities[0]?.available];
+    });
+    assert.deepEqual(found, said);
+    assert.equal(said.filter(([, available]) => available === true).length, 3, 'skills with a text and what they need');
+  });
+
   it('without an egress proxy every tool waits for the platform, and a skill does not', () => {
     const found = statusesOf([aCapability('tool'), aCapability('skill', { spec: ENTRY })], { hasEgress: false });
     assert.deepEqual(
       found.map(({ reason, kstatus }) => [reason, kstatus]),
       [
         ['EgressDisabled', 'InProgress'],
-        ['Listed', 'Current'],
+        ['Loadable', 'Current'],
       ],
     );
   });

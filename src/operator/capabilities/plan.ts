@@ -46,7 +46,7 @@ export function planNamespace(capabilities: readonly StoredCapability[], context
 }
 
 function availableOf(
-  { metadata, requires, hasBackend, tool }: StoredCapability,
+  { metadata, requires, hasBackend, catalogueOnly, tool }: StoredCapability,
   problems: ReadonlyMap<string, Unavailable | undefined>,
   entries: Pick<CapabilityContext<ConnectionTarget>, 'connections' | 'hasTool'>,
 ): CapabilityFinding['available'] {
@@ -57,10 +57,16 @@ function availableOf(
         : missingRequirement(requires, metadata.namespace, entries)
       : problems.get(tool.uid);
   if (problem !== undefined) return { type: AVAILABLE, status: 'False', ...problem };
-  return tool === undefined
-    ? { type: AVAILABLE, status: 'True', reason: 'Listed', message: 'agents find it; no gateway executes calls for it' }
-    : { type: AVAILABLE, status: 'True', reason: 'Callable', message: 'gateways execute calls of the tool' };
+  if (tool !== undefined)
+    return { type: AVAILABLE, status: 'True', reason: 'Callable', message: 'gateways execute calls of the tool' };
+  if (catalogueOnly === undefined)
+    return { type: AVAILABLE, status: 'True', reason: 'Loadable', message: 'agents find the skill, and load its text' };
+  const message = `agents find it, and cannot use it: ${catalogueOnly}`;
+  return { type: AVAILABLE, status: 'False', reason: CATALOGUE_ONLY, message };
 }
+
+/** An entry that is complete as it is, and that agents can neither call nor load. */
+const CATALOGUE_ONLY = 'CatalogueOnly';
 
 /** Also an object that an older schema accepted. */
 const NOT_EXECUTED = { reason: 'BackendNotExecuted', message: 'gateways do not execute this kind of spec.backend' };
@@ -83,7 +89,7 @@ export function capabilityStatus({ capability, available }: CapabilityFinding, n
 
 /** kstatus does not know the condition Available. */
 function progressOf({ status, reason, message }: CapabilityFinding['available']): ConditionUpdate[] {
-  if (status !== 'False') return [];
+  if (status !== 'False' || reason === CATALOGUE_ONLY) return [];
   const isWaiting = (WAITING_REASONS as ReadonlySet<string>).has(reason);
   return [{ type: isWaiting ? 'Reconciling' : 'Stalled', status: 'True', reason, message }];
 }

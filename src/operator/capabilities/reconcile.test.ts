@@ -68,12 +68,13 @@ describe('the writer of Capability status', () => {
   it('each Capability is written once, and nothing is written when nothing changed, whether the cache follows or not', async () => {
     const fixture = aFixture();
     fixture.set('find');
-    fixture.set('skill', { spec: { type: 'Skill', tool: undefined, backend: undefined } });
+    fixture.set('skill', { spec: { type: 'Skill', tool: undefined, backend: undefined, content: 'Do it.' } });
+    fixture.set('entry', { spec: { type: 'Extension', tool: undefined, backend: undefined } });
     await fixture.reconcile();
     await fixture.reconcile();
     fixture.observe();
     await fixture.reconcile();
-    assert.deepEqual(fixture.writes, ['find Callable', 'skill Listed']);
+    assert.deepEqual(fixture.writes, ['find Callable', 'skill Loadable', 'entry CatalogueOnly']);
     assert.deepEqual(fixture.events, [], 'a Capability without a fault has no Event');
   });
 

@@ -2,6 +2,7 @@ import type { Capability } from '../../api/v1alpha1/capability.ts';
 import { brokeredDescriptor } from '../../capabilities/assess-namespace.ts';
 import { type BrokeredCapability, brokeredCapability } from '../../capabilities/capability-object.ts';
 import { capabilitySchemaProblem } from '../../discovery/capability-descriptor.ts';
+import { catalogueOnly } from '../../discovery/requirements.ts';
 import { type ConditionUpdate } from '../conditions.ts';
 import type { Stored } from '../kube/types.ts';
 import { fieldsInForceCondition } from '../spec-conditions.ts';
@@ -17,6 +18,8 @@ export interface CapabilityTool extends BrokeredCapability {
 export type StoredCapability = Stored<Omit<Capability, 'spec'>> & {
   readonly requires: Pick<Capability['spec'], 'requiredSecrets' | 'requiredTools'>;
   readonly hasBackend: boolean;
+  /** Why no agent can call or load it, whatever there is. */
+  readonly catalogueOnly: string | undefined;
   /** Absent without a backend that gateways execute. */
   readonly tool: CapabilityTool | undefined;
   readonly fieldsInForce: ConditionUpdate<'FieldsInForce'> | undefined;
@@ -34,6 +37,7 @@ export function pruneCapability(object: Stored<Capability>): StoredCapability {
     metadata: deletionTimestamp === undefined ? kept : { ...kept, deletionTimestamp },
     requires: { requiredSecrets, requiredTools },
     hasBackend: backend !== undefined,
+    catalogueOnly: catalogueOnly(spec),
     tool: toolOf(object),
     fieldsInForce: fieldsInForceCondition('Capability', spec),
     ...(status === undefined ? {} : { status }),

@@ -49,6 +49,8 @@ export interface OpenedAgentOptions {
   mcp?: McpServers;
   /** The skills and catalogue entries that all agents find; absent: none. */
   capabilities?: LocalCapabilities | undefined;
+  /** The names of the connections and the MCP servers of the user, which these may require; absent: none. */
+  connections?: ReadonlySet<string> | undefined;
   /** The tools of the services of the user, which all agents have. */
   services?: readonly Tool[];
   /** The tools of Capabilities of the manifests that send requests to hosts. */
@@ -107,7 +109,8 @@ export async function openAgent(
   const hybrid = localHybridSearch(shared, embedder, options.redact, opening);
   const together = new LocalUsedTogether();
   const external = await toolsOutside(options, clock, fetchWith, opening);
-  const found = { ...hybrid, ...catalogPorts(options.capabilities), usedTogether: () => together.pairs };
+  const catalog = catalogPorts(options.capabilities, options.connections ?? new Set());
+  const found = { ...hybrid, ...catalog, usedTogether: () => together.pairs };
   const ownEngine = createEngine({ ...ports, ...provider, ...external, ...found }, agent, sink);
   opening.defer(() => ownEngine.stop());
   const engine = await assessedEngine(ownEngine, tasks, { registry, events, agent, records, together });

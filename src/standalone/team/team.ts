@@ -49,6 +49,7 @@ export interface TeamOptions
     | 'hostTools'
     | 'repositories'
     | 'capabilities'
+    | 'connections'
   > {
   /** At least one, all of one namespace. */
   agents: readonly AgentDefinition[];

@@ -7,6 +7,7 @@ import type { DiscoveryResult } from '../../../src/discovery/port.ts';
 import { createForgedTool } from '../../../src/forge/forged-tool.ts';
 import { createDeliveryTokens } from '../../../src/gateway/delivery/token.ts';
 import { openModelModule } from '../../../src/gateway/model-module.ts';
+import type { DatabaseService } from '../../../src/gateway/services/config.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createSupervisor } from '../../../src/sandbox/supervisor.ts';
 import { artifactDigest } from '../../../src/tempering/registry/serialization.ts';
@@ -24,10 +25,27 @@ import { callOptions } from '../../support/call-options.ts';
 
 const NAMESPACE = 'team-a';
 const TEMPER = '/apis/temper.dev/v1alpha1/namespaces';
+const CONNECTIONS = [
+  { name: 'wiki', hosts: ['wiki.example.com:443'], namespaces: [NAMESPACE], credentialFile: '/none' },
+  { name: 'payroll', hosts: ['pay.example.com:443'], namespaces: ['team-b'], credentialFile: '/none' },
+];
+const SEARCH = { type: 'SearXNG', url: 'http://searxng.tools.svc:8080/', private: true } as const;
+const SALES: DatabaseService = {
+  name: 'sales',
+  type: 'PostgreSQL',
+  description: 'orders of all wombats',
+  host: 'db.example.com',
+  database: 'sales',
+  user: 'reader',
+  namespaces: [NAMESPACE],
+  passwordFile: '/none',
+};
 
 describe('discovery through the gateway', { timeout: 600_000 }, () => {
   let fixture: GatewayFixture;
   let gateway: GatewayReplica;
+  /** Without an egress proxy, services and connections. */
+  let bare: GatewayReplica;
   let analyst: Caller;
   let clerk: Caller;
   let tools: EmergentTools;
@@ -42,7 +60,11 @@ describe('discovery through the gateway', { timeout: 600_000 }, () => {
     fixture = await GatewayFixture.open([NAMESPACE, 'team-b']);
     tools = new EmergentTools(fixture, NAMESPACE);
     await fixture.createPolicy(NAMESPACE, 'restricted', { level: { initial: 'restricted' } });
-    gateway = await fixture.startReplica({}, openModelModule);
+    const change = { hasEgress: true, connections: CONNECTIONS, webSearch: SEARCH, databases: [SALES] };
+    [gateway, bare] = await Promise.all([
+      fixture.startReplica(change, openModelModule),
+      fixture.startReplica({}, openModelModule),
+    ]);
     const forging = { forge: { enabled: true, modes: ['Sandbox', 'Compose'] }, trustPolicyRef: { name: 'restricted' } };
     analyst = await aCaller('analyst', { ...forging, grants: { tools: ['file_read', 'exchange_*'] } });
     clerk = await aCaller('clerk', { trustPolicyRef: { name: 'restricted' }, grants: { tools: ['file_list'] } });
@@ -66,20 +88,26 @@ describe('discovery through the gateway', { timeout: 600_000 }, () => {
       deadline: new Date(Date.now() + 600_000).toISOString(),
       at: { streamSequence: 1, deliveries: 1 },
     });
-    await pollValue(
-      `the gateway to know agent ${name}`,
-      async () => (await postSearch({ name, uid, token, deliveryToken }, { query: 'x' })).status,
-      (value) => value === 200,
-    );
+    for (const replica of [gateway, bare])
+      await pollValue(
+        `the gateway to know agent ${name}`,
+        async () => (await postSearch({ name, uid, token, deliveryToken }, { query: 'x' }, replica)).status,
+        (value) => value === 200,
+      );
     return { name, uid, token, deliveryToken };
   }
 
-  function postSearch({ token, deliveryToken }: Caller, body: object) {
-    return gateway.call('POST', '/v1/discovery/search', { token, body: { deliveryToken, ...body } });
+  function postSearch({ token, deliveryToken }: Caller, body: object, at = gateway) {
+    return at.call('POST', '/v1/discovery/search', { token, body: { deliveryToken, ...body } });
   }
 
-  async function search(caller: Caller, query: string, more: object = {}): Promise<DiscoveryResult['capabilities']> {
-    const { status, text } = await postSearch(caller, { query, ...more });
+  async function search(
+    caller: Caller,
+    query: string,
+    more: object = {},
+    at = gateway,
+  ): Promise<DiscoveryResult['capabilities']> {
+    const { status, text } = await postSearch(caller, { query, ...more }, at);
     assert.equal(status, 200, text);
     return (JSON.parse(text) as DiscoveryResult).capabilities;
   }
@@ -230,7 +258,7 @@ describe('discovery through the gateway', { timeout: 600_000 }, () => {
       hostCalls: () => deniedHostCalls,
       describe: () => undefined,
     });
-    assert.deepEqual(forgedEntry(artifact, false).request, toolRequest(forged.descriptor), 'both requests are equal');
+    assert.deepEqual(forgedEntry(artifact).request, toolRequest(forged.descriptor), 'both requests are equal');
     const context = {
       agent: 'analyst',
       namespace: NAMESPACE,
@@ -269,8 +297,8 @@ describe('discovery through the gateway', { timeout: 600_000 }, () => {
     assert.deepEqual(await sessionTools(analyst), []);
   });
 
-  it('a Shared tool is delivered to agents that may call forged tools, with the reason when it cannot run', async () => {
-    const requires = { apis: ['fetch' as const], domains: ['example.com'], paths: [] };
+  it('a Shared tool is delivered to agents that may call forged tools, and fetch works where the release and the policy let it', async () => {
+    const requires = { apis: ['fetch' as const], domains: ['rates.example.com'], paths: [] };
     await tools.create(anArtifact('giraffe_sum', { description: 'Sums up a giraffe.' }));
     await tools.create(anArtifact('giraffe_rates', { description: 'Fetches a giraffe.', requires }));
     await pollValue(
@@ -278,13 +306,90 @@ describe('discovery through the gateway', { timeout: 600_000 }, () => {
       async () => (await sessionTools(analyst)).length,
       (value) => value === 2,
     );
-    const lines = new Map((await search(analyst, 'giraffe')).map((line) => [line.name, line]));
-    assert.equal(lines.get('giraffe_sum')?.available, true);
+    await fixture.createPolicy(NAMESPACE, 'connected', {
+      level: { initial: 'restricted' },
+      egress: { allow: ['*.example.com'] },
+    });
+    const traveller = await aCaller('traveller', {
+      forge: { enabled: true, modes: ['Sandbox'] },
+      trustPolicyRef: { name: 'connected' },
+      grants: { network: ['rates.example.com'] },
+    });
+    const linesOf = async (caller: Caller, at = gateway) =>
+      new Map((await search(caller, 'giraffe', {}, at)).map((line) => [line.name, line]));
+    for (const caller of [analyst, traveller])
+      assert.equal((await linesOf(caller)).get('giraffe_sum')?.available, true);
+    const found = (await linesOf(traveller)).get('giraffe_rates');
+    assert.deepEqual([found?.available, found?.note], [true, undefined]);
     assert.equal(
-      lines.get('giraffe_rates')?.note,
-      '[not available: it uses fetch, and pods cannot reach hosts outside the cluster yet]',
+      (await linesOf(analyst)).get('giraffe_rates')?.note,
+      '[not available: it uses fetch, and this agent may connect to none of its hosts]',
     );
+    await pollValue(
+      'the tools in the other gateway',
+      () => linesOf(traveller, bare),
+      ({ size }) => size === 2,
+    );
+    const offline = await linesOf(traveller, bare);
+    assert.equal(
+      offline.get('giraffe_rates')?.note,
+      '[not available: it uses fetch, and this release runs no egress proxy; an administrator sets egress.enabled]',
+    );
+    assert.equal(offline.get('giraffe_sum')?.available, true);
     assert.deepEqual(await searchIds(clerk, 'giraffe'), [], 'clerk may not call forged tools');
+  });
+
+  it('a search finds the tools of services, and an agent that may not call them finds the same as without services', async () => {
+    const grants = { tools: ['web_search', 'sql_query'] };
+    await fixture.createPolicy(NAMESPACE, 'served', {
+      level: { initial: 'standard' },
+      tools: { allow: ['sql_query'] },
+    });
+    const reader = await aCaller('reader', { trustPolicyRef: { name: 'served' }, grants });
+    const found = await search(reader, 'Search the web. Query the database of wombats.');
+    const availability = new Map(found.map(({ id, available }) => [id, available]));
+    for (const id of ['tool:sql_query', 'tool:web_search']) assert.equal(availability.get(id), true, id);
+    // Its words are those of a service too: they must not count for an agent that may not call it.
+    await capability('wombat-guide', {
+      type: 'Skill',
+      description: 'How to search the web for wombats.',
+      content: 'x',
+    });
+    const queries = ['Search the web. Query the database of wombats.', 'wombts', 'sql_query', 'web search', 'orders'];
+    const answers = async (caller: Caller, at: GatewayReplica) =>
+      Promise.all(queries.map(async (query) => (await postSearch(caller, { query }, at)).text));
+    const guide = (at: GatewayReplica) =>
+      pollValue(
+        'the skill',
+        () => search(clerk, 'wombats', {}, at),
+        (lines) => lines.some(({ name }) => name === 'wombat-guide'),
+      );
+    await Promise.all([guide(gateway), guide(bare)]);
+    assert.deepEqual(await answers(clerk, gateway), await answers(clerk, bare));
+    assert.notDeepEqual(await answers(reader, gateway), await answers(reader, bare), 'an agent that may call them');
+  });
+
+  it('a Skill that requires a connection is available in the namespaces of the connection', async () => {
+    const description = 'How to write about pangolins.';
+    const create = (name: string, requiredSecrets: string[]) =>
+      capability(name, { type: 'Skill', description, content: 'Write.', requiredSecrets });
+    await create('pangolins', ['wiki']);
+    await create('pangolin-salaries', ['wiki', 'payroll']);
+    await create('pangolin-nothing', ['nowhere']);
+    const notes = async (at: GatewayReplica) => {
+      const lines = await pollValue(
+        'the skills',
+        () => search(clerk, 'pangolins', {}, at),
+        ({ length }) => length === 3,
+      );
+      return Object.fromEntries(lines.map(({ name, note }) => [name, note]));
+    };
+    assert.deepEqual(await notes(gateway), {
+      pangolins: undefined,
+      'pangolin-salaries': '[not available: needs connection payroll]',
+      'pangolin-nothing': '[not available: needs connection nowhere]',
+    });
+    assert.equal((await notes(bare))['pangolins'], '[not available: needs connection wiki]');
   });
 
   it('a Shared tool is served with its own Approval only, and a waiting pod learns of the approval and of the revocation', async () => {

@@ -126,8 +126,11 @@ export class ModelGatewayFixture implements AsyncDisposable {
   readonly skills = new Map<string, Skill>();
   /** Reviews of all replicas. */
   reviewLimits = new ReportLimits(systemClock, REVIEWS);
-  /** The tools that the gateways execute. */
+  /** The tools that the gateways execute, and those of them that are of services of the platform. */
   brokered: BrokeredTools = NO_BROKERED_TOOLS;
+  services: Pick<BrokeredTools, 'list'> = NO_BROKERED_TOOLS;
+  /** The connections that Capabilities may name. */
+  readonly connections = new Set<string>();
   /** The repositories of connections. */
   repositories: AgentRepositories = NO_REPOSITORIES;
   /** True: the request takes effect and its response is lost. */
@@ -268,6 +271,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       sessionsOf,
       demotions,
       catalog: library,
+      hasEgress: true,
       models,
     });
     const audit = createNatsAudit(bus);
@@ -305,6 +309,8 @@ export class ModelGatewayFixture implements AsyncDisposable {
         list: (namespace) => this.brokered.list(namespace),
         find: (namespace, name) =>
           this.brokered.find(namespace, name) ?? executedGitTool(this.repositories, namespace, name),
+        services: (namespace) => this.services.list(namespace),
+        hasConnection: (_namespace, name) => this.connections.has(name),
       },
       repositories: {
         list: (namespace) => this.repositories.list(namespace),

@@ -1,6 +1,7 @@
 import { GRANTABLE_CATEGORIES } from '../../../api/v1alpha1/actions.ts';
 import type { Capability, CapabilitySpec } from '../../../api/v1alpha1/capability.ts';
 import { capabilityDescriptor, capabilitySchemaProblem } from '../../../discovery/capability-descriptor.ts';
+import { missingRequirements } from '../../../discovery/requirements.ts';
 import { builtInNames } from '../../../engine/built-in.ts';
 import { printable } from '../../../lib/printable.ts';
 import { pinnedDigest } from '../../../mcp/client/tools/listed-tool.ts';
@@ -108,10 +109,17 @@ function serverFor({ url, server: name }: McpBackend, servers: readonly Accepted
 function missingOf(
   { requiredSecrets = [], requiredTools = [] }: CapabilitySpec,
   servers: readonly AcceptedServer[],
-  tools: ReadonlySet<string>,
+  names: ReadonlySet<string>,
 ): string | undefined {
-  const secret = requiredSecrets.find((name) => !servers.some(({ server }) => server.name === name));
+  const { connections, tools } = missingRequirements(
+    { connections: requiredSecrets, tools: requiredTools },
+    {
+      hasConnection: (name) => servers.some(({ server }) => server.name === name),
+      hasTool: (name) => names.has(name),
+    },
+  );
+  const [secret] = connections;
   if (secret !== undefined) return `connection ${secret}`;
-  const tool = requiredTools.find((name) => !tools.has(name));
+  const [tool] = tools;
   return tool === undefined ? undefined : `tool ${printable(tool, 80)}`;
 }

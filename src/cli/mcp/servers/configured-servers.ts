@@ -61,6 +61,13 @@ function offeredBy({ category }: ConfiguredServer, tools: readonly ListedTool[])
   return tools.map((tool) => ({ tool, descriptor: serverToolDescriptor(tool, category) }));
 }
 
+/** The servers with accepted tools, for callers that start none. */
+export async function acceptedServerNames(io: CliIo): Promise<{ name: string }[]> {
+  const accepted = await readAccepted(io);
+  const servers = accepted.size === 0 ? [] : await configuredServers(io);
+  return servers.flatMap(({ name }) => ((accepted.get(name) ?? []).length === 0 ? [] : [{ name }]));
+}
+
 /** The folders with the programs of servers, which no tool of an agent may open. */
 export function serverFolders({ servers }: Pick<McpServers, 'servers'>): string[] {
   return servers.flatMap(({ server }) => ('url' in server ? [] : [server.folder]));

@@ -9,8 +9,7 @@ import type { CliIo } from '../../io.ts';
 import { gitRepositories } from '../../connections/git-repositories.ts';
 import { hasHost, hostCapabilities, type RunTools } from '../../connections/host-capabilities.ts';
 import type { TokenOf } from '../../connections/reach-host.ts';
-import { parseUserConnections, type UserConnection } from '../../connections/read-connections.ts';
-import { readPrivateConfig } from '../../input/private-config.ts';
+import { connectionNames, userConnections } from '../../connections/user-connections.ts';
 import { withCapabilities } from '../../mcp/servers/capability-tools.ts';
 import { acceptedServers } from '../../mcp/servers/configured-servers.ts';
 import type { LocalCapabilities } from '../../../standalone/discovery/local-catalog.ts';
@@ -25,6 +24,8 @@ export interface UserPrograms {
   mcp: McpServers;
   programs: LocalPrograms;
   capabilities: LocalCapabilities | undefined;
+  /** The names of the connections and of the MCP servers of the user. */
+  connections: ReadonlySet<string>;
   skills: UserSkills;
   /** The tools of the services of the user: a search service, databases. */
   services: readonly Tool[];
@@ -72,13 +73,11 @@ export async function userPrograms(
     repositories: gitRepositories(connections, token),
     skills,
     capabilities: skills.capabilities,
+    connections: connectionNames(
+      connections,
+      servers.map(({ server }) => server),
+    ),
   };
-}
-
-/** No manifest names where a run sends a credential. */
-async function userConnections(io: CliIo): Promise<UserConnection[]> {
-  const { file, value } = await readPrivateConfig('connections.yaml', 'the file of connections', io);
-  return value === undefined ? [] : parseUserConnections(file, value);
 }
 
 /** Undefined without such a Capability. */

@@ -6,6 +6,7 @@ import { outside } from './outside.ts';
 import { questions } from './questions.ts';
 import { SampleWorld } from './sample-world.ts';
 import { scheduled } from './scheduled.ts';
+import { skills } from './skills.ts';
 
 /** Each sample is started by its documented command, and shows its effect. The cluster has the quick start, with webhooks. */
 export function samples(current: () => InstalledCluster): void {
@@ -18,6 +19,7 @@ export function samples(current: () => InstalledCluster): void {
     const byItself = autonomous(() => world);
     byItself.starts();
     questions(() => world);
+    skills(() => world);
     approvals(() => world);
     outside(() => world);
     scheduled(() => world);
