@@ -86,6 +86,7 @@ export function discoveryRoutes({ catalog, registry, demotions, rank }: Discover
             .flatMap(namesOfPromoted),
           ...brokeredNames(deps.brokered.list(namespace), decider),
         ]);
+        await deps.recorder.used(claims, DISCOVER_TOOL.category);
         return buildResult(ranked, callable);
       },
     );
