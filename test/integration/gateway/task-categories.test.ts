@@ -77,10 +77,12 @@ describe('the tool categories of tasks, through two gateway replicas', () => {
       { category: 'memory', ...counts },
       { category: 'other', ...counts },
     ]);
-    const met = report.tracks.slice(1).map(({ category, next }) => [
-      category,
-      next?.requirements.filter(({ rule }) => rule !== 'coolDown').every((requirement) => requirement.met),
-    ]);
+    const met = report.tracks
+      .slice(1)
+      .map(({ category, next }) => [
+        category,
+        next?.requirements.filter(({ rule }) => rule !== 'coolDown').every((requirement) => requirement.met),
+      ]);
     assert.deepEqual(met, [
       ['memory', true],
       ['communication', true],
