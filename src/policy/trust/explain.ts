@@ -40,7 +40,7 @@ export interface TrustExplanation {
 }
 
 /** The tasks that used one tool category. */
-export interface CategoryTasks {
+interface CategoryTasks {
   readonly category: string;
   readonly ended: number;
   readonly completed: number;

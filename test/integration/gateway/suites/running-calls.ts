@@ -122,7 +122,7 @@ export function runningCallTests(world: () => RunningCallWorld): void {
       const before = listed();
       await tools.decide(artifact, 'Revoke');
       await poll('the pod to list its tools again', async () => listed() > before);
-      // The text of a call that has ended is read by nobody.
+      // No call waits any more for the text of one that has ended.
       if (code === undefined) model.release();
       const lines = await following;
       model.release();
