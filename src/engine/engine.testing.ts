@@ -87,6 +87,7 @@ export interface EngineChanges {
   /** In place of `answer`: such as one over the wire format of a provider. */
   model?: Model;
   onUse?: LocalLifecyclePorts['onUse'];
+  onSucceeded?: LocalLifecyclePorts['onSucceeded'];
   records?: RecordStore;
   /** What an approver decides. Default `Deny`. */
   decision?: 'Approve' | 'Deny';
@@ -150,6 +151,7 @@ export async function anEngine(world: EngineWorld, changes: EngineChanges = {}) 
         audit,
         records,
         ...(changes.onUse === undefined ? {} : { onUse: changes.onUse }),
+        ...(changes.onSucceeded === undefined ? {} : { onSucceeded: changes.onSucceeded }),
         openFreshSandbox: async () => {
           const fresh = await createSupervisor({ clock, maxRunners: 1 });
           return { sandbox: fresh, close: async () => fresh[Symbol.asyncDispose]() };

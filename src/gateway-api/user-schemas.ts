@@ -319,6 +319,15 @@ const Explanation = Type.Object(
         quality: Type.Optional(Type.Number({ description: 'Mean rating, 0 to 10.' })),
         lastTaskAt: Type.Optional(Type.String()),
         countedFrom: Type.Optional(Type.String({ description: 'Only later tasks count.' })),
+        categories: Type.Optional(
+          Type.Array(
+            Type.Object(
+              { category: Type.String(), ended: Type.Number(), completed: Type.Number(), rated: Type.Number() },
+              closed,
+            ),
+            { description: 'The tool categories that tasks used. Absent when no task used one.' },
+          ),
+        ),
       },
       closed,
     ),

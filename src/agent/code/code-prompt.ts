@@ -9,7 +9,7 @@ import { LIST_TOOLS_NAME, LOAD_TOOL_NAME } from './list-tools.ts';
 /** The one tool of an agent in code mode. */
 export const INVOKE_NAME = 'invoke';
 
-const INVOKE_TOOL: ToolDescriptor = {
+export const INVOKE_TOOL: ToolDescriptor = {
   name: INVOKE_NAME,
   description: 'Runs JavaScript that calls tools. The code is the body of an async function.',
   inputSchema: {

@@ -24,7 +24,7 @@ const PREFIX = 'skill:';
 const BASE = { category: 'other', action: 'code:read', sideEffects: false, locality: 'Brokered' } as const;
 const NAME = { type: 'string', minLength: 1, maxLength: 160 };
 
-const LOAD_SKILL: ToolDescriptor = {
+export const LOAD_SKILL: ToolDescriptor = {
   ...BASE,
   name: LOAD_TOOL_NAME,
   description: 'Returns the instructions of a skill; discover_capabilities finds skills.',

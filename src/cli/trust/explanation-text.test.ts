@@ -29,6 +29,20 @@ describe('the explanation of a level', () => {
     assert.match(text, /evaluated again at 2026-12-22T/);
   });
 
+  it('the text names the tool categories that tasks used, with what became of these tasks', () => {
+    const records = [
+      ...manyTasks(2, { rating: 9, categories: ['web', 'database'] }),
+      ...manyTasks(1, { outcome: 'failed', categories: ['web'] }),
+    ];
+    const input = { policy, binding: BINDING, trust: undefined, now: NOW, createdAt: CREATED };
+    const text = explanationText('analyst', 'standard', explainTrust({ ...input, records }));
+    assert.match(
+      text,
+      /^Tool categories of the tasks: web 2 of 3 completed, 2 rated; database 2 of 2 completed, 2 rated\.$/m,
+    );
+    assert.doesNotMatch(explanationText('analyst', 'standard', explain(5)), /Tool categories/);
+  });
+
   it('an explanation changes with its records only, and never the level itself', () => {
     assert.deepEqual(explain(5), explain(5));
     assert.equal(explain(60).level, 'sandboxed');

@@ -11,6 +11,7 @@ export function explanationText(agent: string, policy: string, explanation: Trus
     `Agent ${show(agent)} has level ${show(level)} under TrustPolicy ${show(policy)} (strategy ${strategy}, initial ${show(initial)}, ceiling ${show(ceiling)}).`,
     ...changeLines(explanation),
     `Tasks: ${tasks.completed} of ${tasks.ended} completed, ${quality}${since('last one', tasks.lastTaskAt)}${since('counted from', tasks.countedFrom)}.`,
+    ...categoryLines(tasks),
     ...tracks.flatMap(trackLines),
     ...(lowering.length === 0 ? ['Nothing lowers the level.'] : ['Lowers the level:']),
     ...lowering.map(
@@ -33,6 +34,13 @@ function changeLines({ since: at, reason, approvals, isCurrent }: TrustExplanati
       ? []
       : ['A spec changed, and the level is evaluated again; until then the initial level is the highest.']),
   ];
+}
+
+function categoryLines({ categories = [] }: TrustExplanation['tasks']): string[] {
+  const used = categories.map(
+    ({ category, ended, completed, rated }) => `${show(category)} ${completed} of ${ended} completed, ${rated} rated`,
+  );
+  return used.length === 0 ? [] : [`Tool categories of the tasks: ${used.join('; ')}.`];
 }
 
 function trackLines({ category, level, score, terms, next }: TrackExplanation): string[] {

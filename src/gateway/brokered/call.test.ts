@@ -40,6 +40,8 @@ interface World {
   privateMarks: number;
   category: ToolDescriptor['category'];
   audited: AuditRecord[];
+  /** The category of each recorded use, with its message. */
+  used: string[];
 }
 
 describe('a call of a tool that the gateway executes', () => {
@@ -63,6 +65,7 @@ describe('a call of a tool that the gateway executes', () => {
       privateMarks: 0,
       category: 'web',
       audited: [],
+      used: [],
     };
     const tool = (): BrokeredTool => ({
       definition: DEFINITION,
@@ -125,6 +128,10 @@ describe('a call of a tool that the gateway executes', () => {
       }),
       approvals: { permits: async () => world.approved },
       audit: { append: async (_source: object, record: AuditRecord) => world.audited.push(record) },
+      recorder: {
+        used: async ({ message }: { message: string }, category: string) =>
+          void world.used.push(`${message} ${category}`),
+      },
       callsInMinute: new MinuteCounts(systemClock),
     } as unknown as BrokeredCallDeps;
   });
@@ -180,6 +187,17 @@ describe('a call of a tool that the gateway executes', () => {
       ['tool.brokered', 'agent/scout', 'observed', 'find', 'ok'],
     );
     assert.doesNotMatch(JSON.stringify(record), /"text"|found/);
+  });
+
+  it('the category of a call that succeeded counts for its message, and neither a failed nor a refused call does', async () => {
+    world.category = 'database';
+    await call();
+    world.work = async () => {
+      throw new TemperError('TEMPER_DATABASE_QUERY_FAILED', 'no such table');
+    };
+    failed('TEMPER_DATABASE_QUERY_FAILED', await call({ key: 'k-2' }), /no such table/);
+    await refused('TEMPER_TOOL_INPUT_INVALID', call({ key: 'k-3', input: { text: 1 } }));
+    assert.deepEqual(world.used, ['m-1 database']);
   });
 
   it('the rows of a database make the data of the session private before the pod gets them, once, and taint it when the policy says so', async () => {

@@ -30,6 +30,7 @@ export interface BrokeredCallDeps
     | 'sessionsOf'
     | 'approvals'
     | 'audit'
+    | 'recorder'
     | 'brokered'
     | 'draining'
   > {
@@ -189,6 +190,7 @@ async function recorded(
     { action: 'tool.brokered', actor: `agent/${agent}`, evidence: 'observed', subject, facts },
     `brokered/${agentUid}/${message}/${key}`,
   );
+  if ('output' in result) await deps.recorder.used(delivery.claims, tool.descriptor.category);
   return result;
 }
 

@@ -65,6 +65,7 @@ export function childRoutes(server: GatewayServer, deps: GatewayDeps): void {
       const delivery = authorizeDelivery(request, request.body.deliveryToken, deps);
       const call = { tool: LIST_TOOL, input: {}, requests: [], digests: [digestOf({})], key: delivery.claims.message };
       await assertBrokeredCall(delivery, call, deps);
+      await deps.recorder.used(delivery.claims, LIST_TOOL.category);
       return knownAgents(delivery.state, deps.directory);
     },
   );
@@ -90,7 +91,9 @@ async function spawn(
   }
   const isVisible = ({ name }: ChildRequestRecord): boolean =>
     deps.directory.agent(delivery.claims.namespace, name) !== undefined;
-  return stateOf(await endedRequest(request, delivery, waitSeconds, deps, isVisible));
+  const found = await endedRequest(request, delivery, waitSeconds, deps, isVisible);
+  if (found.state === 'Done') await deps.recorder.used(delivery.claims, SPAWN_TOOL.category);
+  return stateOf(found);
 }
 
 async function kill(
@@ -112,5 +115,7 @@ async function kill(
     }
     await deps.childRequests.add(recordOf(delivery, key, agent, { kind: 'Kill', uid: target.uid }, deps));
   }
-  return stateOf(await endedRequest(request, delivery, waitSeconds, deps, () => true));
+  const found = await endedRequest(request, delivery, waitSeconds, deps, () => true);
+  if (found.state === 'Done') await deps.recorder.used(claims, KILL_TOOL.category);
+  return stateOf(found);
 }

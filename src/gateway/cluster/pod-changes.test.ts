@@ -80,6 +80,13 @@ describe('the changes that the agent directory announces', () => {
     assert.equal(await wakes({ podUid: 'a' }, () => announcePods(pods.delete('team-a/a'))), true);
   });
 
+  it('a change of the tools of its namespace wakes the requests that wait for an agent, and those of another namespace do not', async () => {
+    setAgent();
+    setPod(aPod('a'));
+    assert.equal(await wakes({ podUid: 'a', agent: true }, () => directory.toolsChanged('team-a')), true);
+    assert.equal(await wakes({ podUid: 'a', agent: true }, () => directory.toolsChanged('team-b')), false);
+  });
+
   it('a status of the kubelet and the pod of another agent wake nothing', async () => {
     setAgent();
     setPod(aPod('a'));

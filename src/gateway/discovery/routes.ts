@@ -13,6 +13,7 @@ import type { Decider } from '../../policy/types.ts';
 import type { AgentState } from '../agent-state.ts';
 import type { BrokeredTool } from '../brokered/port.ts';
 import { toolRequest } from '../../tools/authorize.ts';
+import type { GatewayDeps } from '../deps.ts';
 import { authorizeDelivery } from '../delivery/authorize.ts';
 import type { RouteModule } from '../http/routes.ts';
 import { type Demotions, inService } from '../cluster/demotions.ts';
@@ -79,9 +80,7 @@ export function discoveryRoutes({ catalog, registry, demotions, rank, hasEgress 
         const scope = { indexes, permits: visible, usedTogether: usedTogether(state) };
         const owners = new Map<DiscoveryEntry, EntryOwner>([...everyones, ...forged.map(ofAgent)]);
         const ranked = await rank({ query, scope, owners, claims, state, request });
-        const seconds = (deps.clock.monotonic() - started) / 1_000;
-        deps.metrics.observe('temper_discovery_search_duration_seconds', {}, seconds);
-        deps.metrics.count('temper_discovery_searches_total', { outcome: ranked.length === 0 ? 'empty' : 'found' });
+        countSearch(ranked.length, started, deps);
         const callable = new Set([
           ...builtIn.filter(visible).map(({ name }) => name),
           ...tools
@@ -90,6 +89,7 @@ export function discoveryRoutes({ catalog, registry, demotions, rank, hasEgress 
           ...promotedNames(catalog.promotedTools(namespace, agent), visible),
           ...brokeredNames(deps.brokered.list(namespace), decider),
         ]);
+        await deps.recorder.used(claims, DISCOVER_TOOL.category);
         return buildResult(ranked, {
           callable,
           hasConnection: (name) => deps.brokered.hasConnection(namespace, name),
@@ -98,6 +98,11 @@ export function discoveryRoutes({ catalog, registry, demotions, rank, hasEgress 
       },
     );
   };
+}
+
+function countSearch(found: number, started: number, { clock, metrics }: Pick<GatewayDeps, 'clock' | 'metrics'>): void {
+  metrics.observe('temper_discovery_search_duration_seconds', {}, (clock.monotonic() - started) / 1_000);
+  metrics.count('temper_discovery_searches_total', { outcome: found === 0 ? 'empty' : 'found' });
 }
 
 function brokeredNames(tools: readonly BrokeredTool[], decider: Decider): string[] {

@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify';
+import { LOAD_SKILL } from '../../agent/skills/skill-tools.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import {
   LoadedSkill,
@@ -62,5 +63,6 @@ async function skillFor(
   if (skill === undefined)
     throw new TemperError('TEMPER_NOT_FOUND', `the namespace has no skill "${printable(name, 80)}" with a text`);
   if (skill.source !== undefined) await deps.sessionsOf(claims.agentUid).taint(claims.session);
+  await deps.recorder.used(claims, LOAD_SKILL.category);
   return skill;
 }

@@ -49,6 +49,7 @@ interface World {
   hasPrivateData: boolean;
   /** Hosts of calls that an approver permitted. */
   approved: string[];
+  used: string[];
 }
 
 describe('connections through the egress proxy', () => {
@@ -70,6 +71,7 @@ describe('connections through the egress proxy', () => {
       markReads: 0,
       hasPrivateData: false,
       approved: [],
+      used: [],
     };
     const state = (): AgentState =>
       ({
@@ -112,6 +114,10 @@ describe('connections through the egress proxy', () => {
       approvals: {
         permitsHost: async ({ message }: DeliveryTokenClaims, asked: { rule: string; target: string }) =>
           message === 'm-1' && asked.rule === PRIVATE_NETWORK_RULE && world.approved.includes(asked.target),
+      },
+      recorder: {
+        used: async ({ message }: DeliveryTokenClaims, category: string) =>
+          void world.used.push(`${message} ${category}`),
       },
       ledger: {
         ledger: () => ({
@@ -228,6 +234,24 @@ describe('connections through the egress proxy', () => {
     assert.deepEqual(await report(10, 0, 32), { ended: [] });
     assert.deepEqual(world.charged, [{ networkBytes: 42 }]);
     assert.equal(world.markReads, 1);
+  });
+
+  it('a connection of a pod that moved bytes is a use of the web, and one of a tool of a gateway is not', async () => {
+    const of = (id: string, message: string, bytes: number, more: Partial<DeliveryTokenClaims> = {}) => ({
+      id,
+      deliveryToken: tokens.sign({ ...CLAIMS, message, ...more }),
+      ...HOST,
+      bytes,
+    });
+    const connects = { ...HOST, by: 'Connection' } as const;
+    const connections = [of('c-1', 'm-1', 10), of('c-2', 'm-2', 0), of('c-3', 'm-3', 10, { connects })];
+    await reviewConnections({ connections }, deps, op);
+    assert.deepEqual(world.used, ['m-1 web']);
+  });
+
+  it('a report waits for no record of a task', async () => {
+    deps = { ...deps, recorder: { ...deps.recorder, used: () => new Promise(() => undefined) } };
+    assert.deepEqual(await report(10), { ended: [] });
   });
 
   it('a report ends the connections of a suspended agent, and still charges their bytes', async () => {

@@ -15,7 +15,7 @@ import { decideFor } from '../delivery/brokered-call.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import { chargeNetwork, type NetworkQuotaDeps } from './network-quota.ts';
 
-export type EgressDeps = Pick<GatewayDeps, 'clock' | 'identity' | 'directory' | 'deliveryTokens'> &
+export type EgressDeps = Pick<GatewayDeps, 'clock' | 'identity' | 'directory' | 'deliveryTokens' | 'recorder'> &
   Pick<NetworkQuotaDeps, 'ledger'> & {
     sessions: Pick<GatewayDeps['sessions'], 'marks'>;
     approvals: Pick<GatewayDeps['approvals'], 'permitsHost'>;
@@ -57,6 +57,7 @@ export async function reviewConnections(
 ): Promise<EgressReportResult> {
   const known = connections.map((connection) => ({ connection, claims: claimsIn(connection, deps) }));
   const refusals = await chargeAll(known, deps, op);
+  for (const one of known) recordUse(one, deps);
   const once = { ...deps, sessions: readOnce(deps.sessions) };
   const results = await Promise.all(
     known.map(async ({ connection, claims }) => {
@@ -65,6 +66,15 @@ export async function reviewConnections(
     }),
   );
   return { ended: results.flat() };
+}
+
+/**
+ * A connection of a pod that moved bytes is a use of the web. The tool of a gateway that opened one is recorded by the gateway. The answer does
+ * not wait: without one in time the proxy ends every connection.
+ */
+function recordUse({ connection, claims }: KnownConnection, { recorder }: Pick<EgressDeps, 'recorder'>): void {
+  if (claims === undefined || claims.connects !== undefined || connection.bytes === 0) return;
+  void recorder.used(claims, 'web');
 }
 
 /** The connections of a session share one read of its marks. */

@@ -78,7 +78,9 @@ function subscriptionRoutes(server: GatewayServer, deps: GatewayDeps): void {
       const { deliveryToken, id } = request.body;
       const delivery = authorizeDelivery(request, deliveryToken, deps);
       await assertCall(delivery, UNSUBSCRIBE_TOOL, { id }, [], request.idempotencyKey, deps);
-      return { ended: await deps.subscriptions.end(ownerOf(delivery), id) };
+      const ended = await deps.subscriptions.end(ownerOf(delivery), id);
+      await deps.recorder.used(delivery.claims, UNSUBSCRIBE_TOOL.category);
+      return { ended };
     },
   );
   server.post(
@@ -95,7 +97,9 @@ function subscriptionRoutes(server: GatewayServer, deps: GatewayDeps): void {
     async (request) => {
       const delivery = authorizeDelivery(request, request.body.deliveryToken, deps);
       await assertCall(delivery, SUBSCRIPTIONS_TOOL, {}, [], delivery.claims.message, deps);
-      return { subscriptions: await subscriptionsOf(delivery, deps) };
+      const subscriptions = await subscriptionsOf(delivery, deps);
+      await deps.recorder.used(delivery.claims, SUBSCRIPTIONS_TOOL.category);
+      return { subscriptions };
     },
   );
 }
@@ -152,6 +156,7 @@ async function subscribe(
   );
   const wanted = newSubscription(draft, claims.session, deps.clock.now().getTime());
   const added = await deps.subscriptions.add(ownerOf(delivery), callDigest(state.uid, key, 12), wanted);
+  await deps.recorder.used(claims, SUBSCRIBE_TOOL.category);
   return { id: added.id, expiresAt: added.expiresAt };
 }
 

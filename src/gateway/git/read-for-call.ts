@@ -11,7 +11,7 @@ import type { GitTool } from './port.ts';
 export interface ReadForCallDeps
   extends Pick<
     GatewayDeps,
-    'clock' | 'log' | 'directory' | 'sessions' | 'sessionsOf' | 'approvals' | 'repositories' | 'draining'
+    'clock' | 'log' | 'directory' | 'sessions' | 'sessionsOf' | 'approvals' | 'recorder' | 'repositories' | 'draining'
   > {
   schemas: SchemaCompiler;
   /** Of reads in work, also when no client waits for them any more. */
@@ -51,6 +51,7 @@ export async function readForCall(
     return await tool.read(question, call.input, delivery, inner);
   });
   if ('error' in read) return { result: read };
+  await deps.recorder.used(claims, tool.descriptor.category);
   const { answer, pack } = read.value;
   return { result: { output: answer }, ...(pack === undefined ? {} : { pack }) };
 }

@@ -80,6 +80,7 @@ function addValueRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): 
     assertReadable(delivery, key, deps);
     const found = await memoryOf(agentOf(request)).get(key);
     if (found !== undefined) await markByRead(delivery, isUntrustedEntry({ key, ...found }), deps);
+    if (!isContext(delivery, key)) await deps.recorder.used(delivery.claims, 'memory');
     signFor(delivery.claims, reply, memoryRead(key, found?.value), deps);
     if (found === undefined) throw new TemperError('TEMPER_NOT_FOUND', 'no value is stored under this key');
     return found;
@@ -90,6 +91,7 @@ function addValueRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): 
     const delivery = authorizeHeader(request, deps);
     const tainted = (await assertWritable(delivery, key, deps)) || request.body.tainted === true;
     await memoryOf(agentOf(request)).set(key, value, { tainted });
+    await deps.recorder.used(delivery.claims, 'memory');
     signFor(delivery.claims, reply, memoryWrite(key, value), deps);
     return reply.code(204).send(null);
   });
@@ -98,6 +100,7 @@ function addValueRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): 
     const delivery = authorizeHeader(request, deps);
     await assertWritable(delivery, key, deps);
     const deleted = await memoryOf(agentOf(request)).delete(key);
+    await deps.recorder.used(delivery.claims, 'memory');
     signFor(delivery.claims, reply, memoryDelete(key, deleted), deps);
     return { deleted };
   });
@@ -125,6 +128,7 @@ function addScanRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): v
     const delivery = authorizeHeader(request, deps);
     const found = await scan(request, delivery, (memory, isReadable) => memory.search(query, limit, isReadable));
     if (found.length > 0) await markByRead(delivery, found.some(isUntrustedEntry), deps);
+    await deps.recorder.used(delivery.claims, 'memory');
     signFor(delivery.claims, reply, memorySearch(query, limit, found), deps);
     request.holdResponse(Buffer.byteLength(JSON.stringify(found)));
     return found;
@@ -136,6 +140,7 @@ function addScanRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): v
     const { tainted } = found;
     const isUntrusted = found.keys.some((key) => isUntrustedEntry({ key, tainted }));
     if (found.keys.length > 0) await markByRead(delivery, isUntrusted, deps);
+    await deps.recorder.used(delivery.claims, 'memory');
     signFor(delivery.claims, reply, memoryList(prefix, limit, found), deps);
     request.holdResponse(Buffer.byteLength(JSON.stringify(found)));
     return found;
@@ -144,6 +149,11 @@ function addScanRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): v
 
 function agentOf({ pod }: FastifyRequest): { uid: string; namespace: string } {
   return { uid: pod.agentUid, namespace: pod.namespace };
+}
+
+/** The pod reads these values at the start of each message, whatever the agent calls. */
+function isContext({ state }: AuthorizedDelivery, key: string): boolean {
+  return state.agent.spec.prompt.context?.memory?.includes(key) === true;
 }
 
 type IsReadable = (key: string) => boolean;

@@ -1,5 +1,5 @@
 import { assertNoCycle, nextDepth, receiverSession } from '../../agent/messages/chain.ts';
-import { ASK_TOOL } from '../../agent/tools/ask-tool.ts';
+import { ASK_TOOL, TASK_TOOL } from '../../agent/tools/ask-tool.ts';
 import { SEND_TOOL } from '../../agent/tools/send-tool.ts';
 import type { Receipt as SendReceipt } from '../../bus/port.ts';
 import { digestOf } from '../../lib/canonical.ts';
@@ -62,7 +62,10 @@ export function messageRoutes(server: GatewayServer, deps: GatewayDeps): void {
       const { deliveryToken, ticket, waitSeconds } = request.body;
       const { claims } = authorizeDelivery(request, deliveryToken, deps);
       const milliseconds = waitSeconds * 1_000;
-      return deps.answers.task(claims, ticket, milliseconds, longPollSignal(milliseconds, request, deps));
+      const signal = longPollSignal(milliseconds, request, deps);
+      const task = await deps.answers.task(claims, ticket, milliseconds, signal);
+      await deps.recorder.used(claims, TASK_TOOL.category);
+      return task;
     },
   );
 }

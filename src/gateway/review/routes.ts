@@ -1,4 +1,5 @@
 import type { AuditRecord } from '../../audit/port.ts';
+import { FORGE_TOOL } from '../../forge/forge-tool.ts';
 import { GateRecorder } from '../../forge/gate-recorder.ts';
 import { createForgeReview, judgeNote } from '../../forge/review.ts';
 import type { AcceptedTool, ToolCandidate, ForgeCaller, ForgeResult as ReviewResult } from '../../forge/types.ts';
@@ -13,6 +14,7 @@ import { ATTRIBUTES, continueTrace, inSpan, SPANS } from '../../telemetry/spans.
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import type { Canaries } from '../../tempering/canary/canaries.ts';
 import { createJudge } from '../../tempering/judge/judge.ts';
+import { DROP_TOOL } from '../../tempering/lifecycle/drop-tool.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
 import type { EventSink } from '../../tools/events.ts';
@@ -80,6 +82,7 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
           );
           if (result.accepted) {
             await publishForged(delivery.claims, { name: result.artifact.name, digest: result.digest }, deps);
+            await deps.recorder.used(delivery.claims, FORGE_TOOL.category);
           }
           return result;
         } finally {
@@ -141,6 +144,7 @@ function dropRoute(own: ReviewRouteDeps, server: GatewayServer, deps: GatewayDep
         claims.session,
         digest,
       );
+      await deps.recorder.used(claims, DROP_TOOL.category);
       return reply.code(204).send(null);
     },
   );

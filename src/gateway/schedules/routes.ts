@@ -79,6 +79,7 @@ export function ownScheduleRoutes(server: GatewayServer, deps: GatewayDeps): voi
       const delivery = authorizeDelivery(request, request.body.deliveryToken, deps);
       await assertCall(delivery, LIST_SCHEDULES_TOOL, { input: {}, key: delivery.claims.message }, [], deps);
       const stored = await deps.agentSchedules.read(ownerOf(delivery));
+      await deps.recorder.used(delivery.claims, LIST_SCHEDULES_TOOL.category);
       return listOwn(stored, deps.directory.decider(delivery.state, false), deps);
     },
   );
@@ -107,6 +108,7 @@ async function create(
   );
   await keepWithinNamespace(owner, schedule.id, deps);
   await record('schedule.created', delivery, added, deps);
+  await deps.recorder.used(claims, CREATE_SCHEDULE_TOOL.category);
   return { name: schedule.name, nextRun };
 }
 
@@ -121,6 +123,7 @@ async function remove(
   const found = requireSchedule(await deps.agentSchedules.read(owner), name);
   await deps.agentSchedules.update(owner, (before) => withoutSchedule(before, found.id));
   await record('schedule.deleted', delivery, found, deps);
+  await deps.recorder.used(delivery.claims, DELETE_SCHEDULE_TOOL.category);
 }
 
 function assertCall(

@@ -2,24 +2,34 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { aMessage } from '../../gateway-client/inbox.testing.ts';
 import { systemClock } from '../../lib/clock.ts';
+import { TemperError } from '../../lib/errors.ts';
 import { createLogger } from '../../telemetry/log.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import { createTaskRecorder } from './recorder.ts';
 
-function recorded() {
+/** `isAway`: no record can be stored. */
+function recorded(world = { isAway: false }) {
   const written: string[] = [];
+  const logged: string[] = [];
   const recorder = createTaskRecorder({
     records: {
       end: async (_agent, { message }) => void written.push(`end ${message}`),
-      use: async (_agent, message) => void written.push(`use ${message}`),
+      use: async (_agent, message, category) => {
+        if (world.isAway) throw new TemperError('TEMPER_BUS_UNAVAILABLE', 'no response');
+        written.push(`use ${message} ${category}`);
+      },
       called: async (_agent, { message }) => void written.push(`called ${message}`),
     },
     peers: { ended: async () => undefined },
     clock: systemClock,
-    log: createLogger({ level: 'error', destination: { write: () => undefined }, secrets: createSecretRedactor() }),
+    log: createLogger({
+      level: 'warn',
+      destination: { write: (line) => void logged.push(line) },
+      secrets: createSecretRedactor(),
+    }),
   });
-  return { written, recorder };
+  return { written, logged, recorder };
 }
 
 const claims = (message: string, isCall?: true): DeliveryTokenClaims => ({
@@ -48,6 +58,32 @@ describe('the records of tasks', () => {
     await recorder.answered(claims('m-text'), 'complete');
     await recorder.deadLettered({ ...letter, message: aMessage({ id: 'm-dead', source: 'User' }) });
     assert.deepEqual(written, ['end m-text', 'end m-dead']);
+  });
+
+  it('the category of a carried call counts once per task, and only for a message of a user', async () => {
+    const { written, recorder } = recorded();
+    const task = claims('m-text');
+    await recorder.used(task, 'web');
+    await recorder.used(task, 'web');
+    await recorder.used(task, 'database');
+    await recorder.used(claims('m-call', true), 'web');
+    await recorder.used({ ...claims('m-nested'), depth: 1 }, 'web');
+    await recorder.used({ ...claims('m-run'), source: 'Schedule' }, 'web');
+    await recorder.used({ ...claims('m-peer'), source: 'Peer' }, 'web');
+    const { source: _source, ...older } = claims('m-older');
+    await recorder.used(older, 'mcp');
+    assert.deepEqual(written, ['use m-text web', 'use m-text database', 'use m-older mcp']);
+  });
+
+  it('a category that cannot be stored is logged, fails no call, and is stored with the next call', async () => {
+    const world = { isAway: true };
+    const { written, logged, recorder } = recorded(world);
+    await recorder.used(claims('m-text'), 'web');
+    assert.equal(logged.length, 1);
+    assert.match(logged[0] ?? '', /a task was not recorded.*/);
+    world.isAway = false;
+    await recorder.used(claims('m-text'), 'web');
+    assert.deepEqual(written, ['use m-text web']);
   });
 
   it('the failures of a forged tool count in a call of a program too', async () => {

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { ToolCategoryName } from '../../api/v1alpha1/actions.ts';
 import type { FinishReason } from '../../bus/port.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -21,13 +22,23 @@ export interface TaskRecorder {
   deadLettered(letter: StoredDeadLetter): Promise<void>;
   /** The pod of the agent states which forged tools it called for this delivery. */
   called(claims: DeliveryTokenClaims, tools: readonly ToolCalls[]): Promise<void>;
-  /** The gateway carried a call of a tool of this category. */
-  used(claims: DeliveryTokenClaims, category: ToolCategoryName): Promise<void>;
+  /** The gateway carried a call of a tool of this category, and the call succeeded. Never rejects. */
+  used(claims: Pick<DeliveryTokenClaims, TaskClaim>, category: ToolCategoryName): Promise<void>;
 }
+
+type TaskClaim = 'agentUid' | 'message' | 'depth' | 'source' | 'isCall';
+
+/** Categories of tasks that this process has stored and need not store again: further calls of a task cost nothing. */
+const MAX_KNOWN_USES = 20_000;
 
 /** A message of an older release without a source is of a user when it starts a chain. Replies and the like have no record. */
 function isRecorded(source: string | undefined): boolean {
   return source === undefined || source === 'User' || source === 'Schedule';
+}
+
+/** A message of a user that is no call of a program. */
+function isTask({ depth, source, isCall }: Pick<DeliveryTokenClaims, TaskClaim>): boolean {
+  return depth === 0 && isRecorded(source) && source !== 'Schedule' && isCall !== true;
 }
 
 function scheduled(source: string | undefined): Pick<TaskEnd, 'source'> {
@@ -48,14 +59,17 @@ export interface TaskRecorderDeps {
 }
 
 export function createTaskRecorder({ records, peers, clock, log }: TaskRecorderDeps): TaskRecorder {
-  const stored = async (agentUid: string, write: () => Promise<void>): Promise<void> => {
+  const known = new LRUCache<string, true>({ max: MAX_KNOWN_USES });
+  const stored = async (agentUid: string, write: () => Promise<void>): Promise<boolean> => {
     try {
       await write();
+      return true;
     } catch (error) {
       log.warn(
         { agentUid, error: messageOf(error, 200) },
         'a task was not recorded; it does not count for the trust of its agent or for its tools',
       );
+      return false;
     }
   };
   return {
@@ -89,8 +103,13 @@ export function createTaskRecorder({ records, peers, clock, log }: TaskRecorderD
       const of = { message, deliveries: at.deliveries, endedAt: clock.now().getTime() };
       if (tools.length > 0) await stored(agentUid, () => records.called(agentUid, of, tools));
     },
-    async used({ agentUid, message, depth }, category) {
-      if (depth === 0) await stored(agentUid, () => records.use(agentUid, message, category));
+    async used(claims, category) {
+      const { agentUid, message } = claims;
+      const use = `${agentUid}/${message}/${category}`;
+      if (!isTask(claims) || known.has(use)) return;
+      known.set(use, true);
+      // The next call of the task stores what this one could not.
+      if (!(await stored(agentUid, () => records.use(agentUid, message, category)))) known.delete(use);
     },
   };
 }

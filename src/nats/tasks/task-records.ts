@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { ToolCategoryName } from '../../api/v1alpha1/actions.ts';
+import { TOOL_CATEGORIES, type ToolCategoryName } from '../../api/v1alpha1/actions.ts';
 import { MAX_TASK_RECORDS } from '../../api/v1alpha1/trust/strategy.ts';
 import type { Json } from '../../lib/json.ts';
 import type { TaskRecord } from '../../policy/trust/evidence.ts';
@@ -38,10 +38,12 @@ const TRIM_STEP = 50;
 const MAX_COUNTED_AGENTS = 20_000;
 /** The subjects of an agent by what they record. Of each kind at most MAX_TASK_RECORDS and one step are stored. */
 const TASK_KINDS = ['end.*', 'rating.*', 'use.*.*'];
+/** Each category on its own: a task that used many must not remove what older tasks used. */
+const USE_KINDS = TOOL_CATEGORIES.map((category) => `use.*.${category}`);
 const TOOL_KINDS = ['tools.*.*', 'reactivation.*'];
 /** Messages that asked for an answer; see `asks.ts`. */
 const ASK_KIND = 'ask.*';
-const KINDS = [...TASK_KINDS, ...TOOL_KINDS, ASK_KIND];
+const KINDS = ['end.*', 'rating.*', ...USE_KINDS, ...TOOL_KINDS, ASK_KIND];
 
 /**
  * What gateways saw of the tasks of agents, and what users say about them: `<agent>.end.<message>`, `<agent>.use.<message>.<category>` and

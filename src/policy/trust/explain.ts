@@ -1,4 +1,4 @@
-import { DEFAULT_LEVELS } from '../../api/v1alpha1/actions.ts';
+import { DEFAULT_LEVELS, TOOL_CATEGORIES } from '../../api/v1alpha1/actions.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
 import type { TrustStatus } from '../../api/v1alpha1/trust/status.ts';
 import type { ToolCategory } from '../types.ts';
@@ -30,11 +30,21 @@ export interface TrustExplanation {
     readonly lastTaskAt?: string;
     /** Only later tasks count. */
     readonly countedFrom?: string;
+    /** The tool categories that tasks used. Absent when no task used one. */
+    readonly categories?: readonly CategoryTasks[];
   };
   readonly tracks: readonly TrackExplanation[];
   readonly lowering: readonly { rule: string; lowers: boolean; detail: string; at?: string }[];
   /** When time alone may change the level. */
   readonly nextEvaluationAt?: string;
+}
+
+/** The tasks that used one tool category. */
+interface CategoryTasks {
+  readonly category: string;
+  readonly ended: number;
+  readonly completed: number;
+  readonly rated: number;
 }
 
 export interface TrackExplanation {
@@ -107,7 +117,10 @@ function track(
   };
 }
 
-function summaryOf({ total, lastTaskAt }: TaskEvidence, { loweredAt }: TrustStatus): TrustExplanation['tasks'] {
+function summaryOf(
+  { total, categories, lastTaskAt }: TaskEvidence,
+  { loweredAt }: TrustStatus,
+): TrustExplanation['tasks'] {
   const quality = qualityOf(total);
   return {
     ended: total.tasks,
@@ -116,7 +129,16 @@ function summaryOf({ total, lastTaskAt }: TaskEvidence, { loweredAt }: TrustStat
     ...(quality === undefined ? {} : { quality: Math.round(quality * 100) / 100 }),
     ...atTime('lastTaskAt', lastTaskAt),
     ...(loweredAt === undefined ? {} : { countedFrom: loweredAt }),
+    ...(categories.size === 0 ? {} : { categories: categoriesIn(categories) }),
   };
+}
+
+function categoriesIn(categories: TaskEvidence['categories']): CategoryTasks[] {
+  return TOOL_CATEGORIES.flatMap((category) => {
+    const counts = categories.get(category);
+    if (counts === undefined) return [];
+    return [{ category, ended: counts.tasks, completed: counts.completed, rated: counts.ratings }];
+  });
 }
 
 function atTime<Name extends string>(name: Name, time: number | undefined): { [name in Name]?: string } {

@@ -194,9 +194,10 @@ describe('the recorder of tasks', () => {
     const engine = recorder.recorded({
       handle: async () => {
         const result = { id: '1', milliseconds: 1, summary: '' };
-        recorder.observe({ type: 'tool-result', tool: 'file_read', ok: true, ...result }, 's-1');
-        recorder.observe({ type: 'tool-result', tool: 'forged_one', ok: true, ...result }, 's-1');
-        recorder.observe({ type: 'tool-result', tool: 'agent_send', ok: false, ...result }, 's-1');
+        recorder.called('database', 's-1');
+        recorder.called('mcp', 's-other');
+        recorder.observe({ type: 'tool-result', tool: 'invoke', ok: true, ...result }, 's-1');
+        recorder.observe({ type: 'tool-result', tool: 'agent_send', ok: true, ...result }, 's-1');
         recorder.used(FORGED, 's-1');
         return handle();
       },
@@ -205,9 +206,9 @@ describe('the recorder of tasks', () => {
     return (await localTasks(records, OWN)).map(({ outcome, categories, tools }) => [outcome, ...categories, ...tools]);
   }
 
-  it('an answered message is a completed task with the categories of its tools and its forged tools', async () => {
+  it('an answered message is a completed task with the categories of its tools, the code that it ran, and its forged tools', async () => {
     const outcomes = await outcomesOf(async () => ({ finishReason: 'complete' }));
-    assert.deepEqual(outcomes, [['completed', 'file_system', 'code_execution', FORGED]]);
+    assert.deepEqual(outcomes, [['completed', 'database', 'code_execution', FORGED]]);
   });
 
   it('a cut answer and an error are failures, a missing quota is none, and a parked turn has not ended', async () => {

@@ -1,6 +1,6 @@
+import { INVOKE_TOOL } from '../../agent/code/code-prompt.ts';
 import type { ToolCategoryName } from '../../api/v1alpha1/actions.ts';
 import type { Engine } from '../../engine/engine.ts';
-import { builtInDescriptors } from '../../engine/built-in.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import { isTemperError } from '../../lib/errors.ts';
@@ -28,8 +28,7 @@ interface Calls {
 /** Records how each message of a user ends, the categories of the tools that it called, and the forged tools among them. */
 export class LocalTaskRecorder {
   readonly #deps: LocalTaskRecorderDeps;
-  readonly #categories = new Map(builtInDescriptors().map(({ name, category }) => [name, category]));
-  /** By session: a turn that waits for an approval goes on in another message. */
+  /** By session, of messages that have not ended: a turn that waits for an approval goes on in another message. */
   readonly #calls = new Map<string, Calls>();
 
   constructor(deps: LocalTaskRecorderDeps) {
@@ -44,15 +43,20 @@ export class LocalTaskRecorder {
     };
   }
 
-  /** Counts the calls that the model made. A tool that was forged runs in the sandbox. */
+  /** Counts the code that the model of an agent in code mode runs, which is the call of no tool. */
   observe(event: AgentEvent, session: string): void {
-    if (event.type === 'tool-result' && event.ok && event.depth === undefined)
-      this.#callsOf(session).categories.add(this.#categories.get(event.tool) ?? 'code_execution');
+    if (event.type === 'tool-result' && event.ok && event.tool === INVOKE_TOOL.name)
+      this.called(INVOKE_TOOL.category, session);
+  }
+
+  /** A call of a tool of this category succeeded. */
+  called(category: ToolCategoryName, session: string): void {
+    this.#calls.get(session)?.categories.add(category);
   }
 
   /** A call of a forged tool by the agent itself reached the tool. */
   used(digest: Digest, session: string): void {
-    this.#callsOf(session).tools.add(digest);
+    this.#calls.get(session)?.tools.add(digest);
   }
 
   /** The engine, whose messages are recorded; `onRecorded` runs after each. A message that its user interrupts is no task. */
@@ -61,6 +65,7 @@ export class LocalTaskRecorder {
       ...engine,
       handle: async (message, op) => {
         if (message.source !== undefined && message.source !== 'User') return engine.handle(message, op);
+        this.#open(message.session);
         try {
           const handled = await engine.handle(message, op);
           // A turn that waits for an approval has not ended.
@@ -84,14 +89,14 @@ export class LocalTaskRecorder {
   async #record(session: string, outcome: TaskOutcome): Promise<void> {
     const { records, clock, ids, agent } = this.#deps;
     const endedAt = clock.now().getTime();
-    const { categories, tools } = this.#callsOf(session);
+    const { categories, tools } = this.#open(session);
     this.#calls.delete(session);
     const called = { categories: [...categories], tools: [...tools].slice(0, MAX_TASK_TOOLS) };
     await recordTask(records, agent, { id: ids.next('msg'), session, outcome, endedAt, ...called });
   }
 
-  #callsOf(session: string): Calls {
-    const known = this.#calls.get(session) ?? { categories: new Set(), tools: new Set() };
+  #open(session: string): Calls {
+    const known: Calls = this.#calls.get(session) ?? { categories: new Set(), tools: new Set() };
     this.#calls.set(session, known);
     return known;
   }

@@ -214,6 +214,7 @@ function portsOf(
       canaries,
       openFreshSandbox,
       onUse: (digest, session) => tasks.used(digest, session),
+      onSucceeded: (category, session) => tasks.called(category, session),
     },
     fetch: textFetch(fetch),
     web: createWeb(webFetch),

@@ -1,3 +1,4 @@
+import type { ToolCategoryName } from '../../api/v1alpha1/actions.ts';
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
 import type { Audit, AuditTrail } from '../../audit/port.ts';
@@ -28,6 +29,8 @@ export interface LocalLifecyclePorts {
   canaries?: Canaries;
   /** Called for each call of a forged tool by the agent itself, not by another tool, that reached the tool. */
   onUse?(digest: Digest, session: string): void;
+  /** Called with the category of each tool whose call succeeded, also when another tool made it, but not a hook or a forge. */
+  onSucceeded?(category: ToolCategoryName, session: string): void;
   /** Opens a sandbox for verification, in processes separate from those of the engine's sandbox. */
   openFreshSandbox(): Promise<{ sandbox: Sandbox; close(): Promise<void> }>;
 }

@@ -3,6 +3,7 @@ import type { Digest } from '../../lib/canonical.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Tool } from '../../tools/contract.ts';
+import { isForgeTestCall } from '../../tools/forge-test-call.ts';
 import { isHookCall } from '../../tools/hooks/call-hooks.ts';
 import type { CompletedCall } from '../../tools/invoker.ts';
 import type { BackgroundTasks } from './background-tasks.ts';
@@ -14,7 +15,7 @@ import { toToolUse } from '../use/tool-use.ts';
 
 /** Lifecycle of accepted forged tools: use records, promotion and demotion. */
 export interface ToolLifecycle {
-  /** Records a finished call of a forged tool; other calls are ignored. */
+  /** Records a finished call. */
   observe(call: CompletedCall): void;
   /** Throws TEMPER_POLICY_DENIED when the lifecycle is remote. */
   demote(digest: Digest, reason: string, actor: string): Promise<void>;
@@ -53,9 +54,11 @@ export function createLocalLifecycle(
   const toolPromotion = new ToolPromotion({ agent, decider, registry, ...tempering, background, clock: ports.clock });
   return {
     observe(call) {
-      const { forged } = call.tool;
-      const isOwn = call.caller.stack.length === 0 && !isHookCall(call.caller);
-      if (forged !== undefined && isOwn) here.onUse?.(forged.digest, call.caller.session);
+      const { tool, caller, result } = call;
+      const isOfAgent = !isHookCall(caller) && !isForgeTestCall(caller);
+      if (isOfAgent && result.ok) here.onSucceeded?.(tool.category, caller.session);
+      const isOwn = caller.stack.length === 0 && !isHookCall(caller);
+      if (tool.forged !== undefined && isOwn) here.onUse?.(tool.forged.digest, caller.session);
       toolPromotion.observe(call);
     },
     reactivate: (digest, reason, actor) =>

@@ -553,6 +553,7 @@ describe('messages through two gateway replicas', () => {
     parsed(await rate({ message: first.id, rating: 3, category: 'web' }, other));
     const { tasks, level } = await trustOf();
     assert.deepEqual([tasks.rated, tasks.quality, level], [1, 3, 'sandboxed']);
+    assert.deepEqual(tasks.categories, [{ category: 'web', ended: 1, completed: 1, rated: 1 }]);
     const wrong = [
       { rating: 11, session: 's-rated' },
       { rating: 1.5, session: 's-rated' },

@@ -20,7 +20,8 @@ import { createSchemaCompiler } from '../../../src/tools/json-schema/compiler.ts
 import { lostToolContract } from '../../contracts/discovery.ts';
 import { EmergentTools } from '../../support/gateway/emergent-tools.ts';
 import { GatewayFixture, type GatewayReplica } from '../../support/gateway/gateway-fixture.ts';
-import { pollValue } from '../../support/poll.ts';
+import { poll, pollValue } from '../../support/poll.ts';
+import { parsePrometheusText } from '../../support/prometheus-text.ts';
 import { callOptions } from '../../support/call-options.ts';
 
 const NAMESPACE = 'team-a';
@@ -392,13 +393,44 @@ describe('discovery through the gateway', { timeout: 600_000 }, () => {
     assert.equal((await notes(bare))['pangolins'], '[not available: needs connection wiki]');
   });
 
-  it('a Shared tool is served with its own Approval only, and a waiting pod learns of the approval and of the revocation', async () => {
+  it('a Shared tool is served with its own Approval only, and a waiting pod learns of the approval and of the revocation at once', async () => {
     const { token } = analyst;
     const namesOf = async () => (await sessionTools(analyst)).map(({ artifact }) => artifact.name);
-    const assignment = async (query: string): Promise<{ version: string; tools: string }> => {
-      const { status, text } = await gateway.call('GET', `/v1/assignment?${query}`, { token });
+    type Version = { version: string; tools: string };
+    const assignment = async (query: string, of = token): Promise<Version> => {
+      const { status, text } = await gateway.call('GET', `/v1/assignment?${query}`, { token: of });
       assert.equal(status, 200, text);
       return JSON.parse(text);
+    };
+    const { token: bystander } = await fixture.createRunningAgent('team-b', 'bystander', {});
+    const ofBystander = await pollValue(
+      'the gateway to know the bystander',
+      () => gateway.call('GET', '/v1/assignment?wait=0', { token: bystander }),
+      ({ status }) => status === 200,
+    );
+    const { version: otherVersion } = JSON.parse(ofBystander.text) as Version;
+    const longPolls = async (): Promise<number> => {
+      const page = await (await fetch(`http://127.0.0.1:${gateway.healthPort}/metrics`)).text();
+      return parsePrometheusText(page).samples.get('temper_long_polls') ?? 0;
+    };
+    /** The answer to a request that waits while the step happens. Fails when that is no sooner than the end of the wait. */
+    const wokenBy = async (known: Version, step: () => Promise<void>): Promise<Version> => {
+      const leaving = new AbortController();
+      let hasEnded = false;
+      // Its wait ends sooner.
+      const other = gateway
+        .call('GET', `/v1/assignment?wait=55&version=${otherVersion}`, { token: bystander, signal: leaving.signal })
+        .then(() => (hasEnded = true))
+        .catch((error: unknown) => assert.ok(leaving.signal.aborted, String(error)));
+      const answer = assignment(`wait=60&version=${known.version}`);
+      await poll('both requests to wait', async () => (await longPolls()) === 2);
+      await step();
+      const woken = await answer;
+      assert.ok(!hasEnded, 'the request was answered at the end of its wait');
+      leaving.abort();
+      await other;
+      await poll('no request to wait', async () => (await longPolls()) === 0);
+      return woken;
     };
     const artifact = anArtifact('okapi_sum');
     await tools.create(artifact, { isApproved: false });
@@ -408,15 +440,12 @@ describe('discovery through the gateway', { timeout: 600_000 }, () => {
     assert.ok(!(await namesOf()).includes('okapi_sum'), 'an active status and an Approval with another nonce');
 
     const before = await assignment('wait=0');
-    const approved = assignment(`wait=30&version=${before.version}`);
-    await tools.decide(artifact, 'Approve');
-    const during = await approved;
+    const during = await wokenBy(before, () => tools.decide(artifact, 'Approve'));
     assert.notEqual(during.tools, before.tools);
     assert.ok((await namesOf()).includes('okapi_sum'));
 
-    const revoked = assignment(`wait=30&version=${during.version}`);
-    await tools.decide(artifact, 'Revoke');
-    assert.notEqual((await revoked).tools, during.tools);
+    const after = await wokenBy(during, () => tools.decide(artifact, 'Revoke'));
+    assert.notEqual(after.tools, during.tools);
     assert.ok(!(await namesOf()).includes('okapi_sum'));
     assert.deepEqual(
       await searchIds(analyst, 'okapi_sum').then((ids) => ids.includes('emergent-tool:okapi_sum')),

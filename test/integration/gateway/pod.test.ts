@@ -30,6 +30,7 @@ import { poll } from '../../support/poll.ts';
 import { TraceCollector } from '../../support/trace-collector.ts';
 import { clientCallTests } from './suites/client-calls.ts';
 import { MEETING_SESSIONS, parallelSessionTests, startMeetingModel } from './suites/parallel-sessions.ts';
+import { type HeldModel, runningCallTests, startHeldModel } from './suites/running-calls.ts';
 import { NESTED_SCRIPT, nestedAgentTests } from './suites/nested-agents.ts';
 import { withheldSourceTests, WITHHELD_SCRIPT } from './suites/withheld-sources.ts';
 
@@ -63,6 +64,7 @@ describe('an agent pod behind two gateways', { timeout: 600_000 }, () => {
   let withheld: ReplayServer;
   let nested: ReplayServer;
   let meeting: Awaited<ReturnType<typeof startMeetingModel>>;
+  let held: HeldModel;
   let collector: TraceCollector;
   let endpoint: { url: string; name: string; authority: string };
   let one: GatewayReplica;
@@ -86,6 +88,7 @@ describe('an agent pod behind two gateways', { timeout: 600_000 }, () => {
     withheld = await startReplay({ script: WITHHELD_SCRIPT, clock: systemClock });
     nested = await startReplay({ script: NESTED_SCRIPT, clock: systemClock });
     meeting = await startMeetingModel();
+    held = await startHeldModel();
     collector = await TraceCollector.start();
     const sourceKeys = [{ id: 'first', createdAt: new Date(), key: randomBytes(32) }];
     await writeFile(at('source-keys.json'), sourceKeysText(sourceKeys));
@@ -97,6 +100,7 @@ describe('an agent pod behind two gateways', { timeout: 600_000 }, () => {
         providers: [
           { name: 'replay', type: 'openai', baseUrl: `${replay.url}/v1` },
           { name: 'meeting', type: 'openai', baseUrl: meeting.url },
+          { name: 'held', type: 'openai', baseUrl: held.url },
           { name: 'withheld', type: 'openai', baseUrl: `${withheld.url}/v1` },
           { name: 'nested', type: 'openai', baseUrl: `${nested.url}/v1` },
         ],
@@ -104,6 +108,7 @@ describe('an agent pod behind two gateways', { timeout: 600_000 }, () => {
           'default/default': 'replay/scripted',
           'default/judge': 'replay/judge',
           'default/meeting': 'meeting/scripted',
+          'default/held': 'held/scripted',
           'default/nested': 'nested/scripted',
           'default/keeper': 'withheld/scripted',
           'default/keeper-judge': 'withheld/judge',
@@ -138,6 +143,7 @@ describe('an agent pod behind two gateways', { timeout: 600_000 }, () => {
     await withheld?.[Symbol.asyncDispose]();
     await nested?.[Symbol.asyncDispose]();
     await meeting?.[Symbol.asyncDispose]();
+    await held?.[Symbol.asyncDispose]();
     await fixture?.[Symbol.asyncDispose]();
     await collector?.[Symbol.asyncDispose]();
   });
@@ -394,6 +400,26 @@ describe('an agent pod behind two gateways', { timeout: 600_000 }, () => {
         model: { ...model, primary: 'default/meeting' },
         limits: { ...limits, concurrency: MEETING_SESSIONS },
       })),
+    start: () => start('agent'),
+    send,
+    follow,
+  }));
+
+  runningCallTests(() => ({
+    fixture,
+    model: held,
+    async prepare(runningCalls) {
+      const end = runningCalls === undefined ? {} : { runningCalls };
+      await setPolicy({ autonomy: 'Full', forge: { apis: [], domains: [], ...end } });
+      await changeAgent(({ model, grants }) => ({
+        model: { ...model, primary: 'default/held' },
+        grants: { ...grants, tools: [...new Set([...(grants?.tools ?? []), 'generate_text'])] },
+      }));
+    },
+    toolNames: async () => {
+      const answer = await one.call('GET', '/v1/sessions/s-listed/tools', { token });
+      return (parsed(answer) as RegisteredTool[]).map(({ artifact }) => artifact.name);
+    },
     start: () => start('agent'),
     send,
     follow,

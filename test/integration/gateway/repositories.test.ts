@@ -13,6 +13,7 @@ import { writePack } from '../../../src/git/pack/pack-writer.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { isTemperError } from '../../../src/lib/errors.ts';
 import type { Json, JsonObject } from '../../../src/lib/json.ts';
+import { createTaskRecords } from '../../../src/nats/tasks/task-records.ts';
 import { GIT_CLONE } from '../../../src/toolbox/git/clone/git-clone.ts';
 import { GIT_PUSH } from '../../../src/toolbox/git/remote/git-push.ts';
 import type { GatewayRepository } from '../../../src/toolbox/git/remote/port.ts';
@@ -207,6 +208,21 @@ describe('repositories of connections', { skip: CAN ? false : 'needs Linux', tim
     assert.deepEqual(left, [], 'no exchange is left');
     const charged = proxy.lines.filter(({ outcome }) => outcome === 'ok').map(({ agent }) => agent);
     assert.ok(charged.length > 0 && charged.every((agent) => agent === 'coder'));
+    const records = createTaskRecords(await fixture.nats.connect('gateway'), () => ({
+      reserve: async () => undefined,
+    }));
+    const end = {
+      message: 'message-1',
+      session: 's1',
+      outcome: 'completed',
+      deliveries: 1,
+      endedAt: Date.now(),
+    } as const;
+    await records.end('uid-coder', end);
+    assert.deepEqual(
+      (await records.read('uid-coder')).map(({ categories }) => categories),
+      [['version_control']],
+    );
   });
 
   it('the connection decides about branches, whatever the pod asks', async () => {

@@ -5,6 +5,8 @@ import { artifactDigest } from '../../../src/tempering/registry/serialization.ts
 import type { RegisteredTool } from '../../../src/tempering/types.ts';
 import { isTemperError } from '../../../src/lib/errors.ts';
 import { createNatsMemory } from '../../../src/nats/memory.ts';
+import { BUCKETS, bucketStream, bucketSubject } from '../../../src/nats/jetstream/names.ts';
+import { messageCounts } from '../../../src/nats/jetstream/stream-reader.ts';
 import { SessionHeads } from '../../../src/nats/sessions/session-heads.ts';
 import type { StoredSession } from '../../../src/nats/sessions/port.ts';
 import { createSessionStore } from '../../../src/nats/sessions/session-store.ts';
@@ -289,5 +291,22 @@ describe('task records in NATS', () => {
     const tasks = await createTaskRecords(nats.gateway, () => unlimited).read(uid);
     assert.equal(tasks.length, MAX_TASK_RECORDS);
     assert.ok(tasks.some(({ endedAt }) => endedAt === 48));
+  });
+
+  it('tasks that used one category remove no record of another one, and those of a category are bounded', async () => {
+    const uid = newUid();
+    const records = createTaskRecords(nats.gateway, () => ({ reserve: () => Promise.resolve() }));
+    const end = { session: 's', outcome: 'completed', deliveries: 1, endedAt: 1 } as const;
+    await records.end(uid, { ...end, message: 'm-rare' });
+    await records.use(uid, 'm-rare', 'database');
+    const count = MAX_TASK_RECORDS + 100;
+    for (let index = 0; index < count; index += 1) await records.use(uid, `m-${index}`, 'web');
+    assert.deepEqual(
+      (await records.read(uid)).map(({ categories }) => categories),
+      [['database']],
+    );
+    const subjects = bucketSubject(BUCKETS.tasks, `${uid}.use.*.web`);
+    const stored = await messageCounts(nats.gateway, bucketStream(BUCKETS.tasks), subjects);
+    assert.ok(Object.keys(stored).length <= MAX_TASK_RECORDS + 50, String(Object.keys(stored).length));
   });
 });

@@ -11,6 +11,7 @@ import { systemClock } from '../../../../src/lib/clock.ts';
 import type { ErrorCode } from '../../../../src/lib/error-codes.ts';
 import { isTemperError } from '../../../../src/lib/errors.ts';
 import type { Json } from '../../../../src/lib/json.ts';
+import { createTaskRecords } from '../../../../src/nats/tasks/task-records.ts';
 import { callBrokered } from '../../../support/gateway/brokered-caller.ts';
 import { GATEWAY_TOKEN } from '../../../support/gateway/model-gateway-fixture.ts';
 import { POSTGRES_PASSWORD, type PostgresServer, startPostgres } from '../../../support/postgres-server.ts';
@@ -125,9 +126,8 @@ export function serviceToolsSuite(open: () => EgressWorld): void {
     const search = (agent: string, query: string, message?: string) => call(agent, 'web_search', { query }, message);
     const sql = (agent: string, query: string, message?: string) =>
       call(agent, 'sql_query', { connection: 'sales', query, maxRows: 2 }, message);
-    const setUser = (name: string, policy = 'served', spec: object = {}): void => {
+    const setUser = (name: string, policy = 'served', spec: object = {}): string =>
       open().fixture.setAgent(name, { grants: { tools: ['*'] }, ...spec }, policy);
-    };
     const fails = (code: ErrorCode, work: Promise<unknown>, words: RegExp): Promise<void> =>
       assert.rejects(work, (error) => {
         assert.ok(isTemperError(error, code), String(error));
@@ -196,6 +196,23 @@ export function serviceToolsSuite(open: () => EgressWorld): void {
         /private data and untrusted content/,
       );
       assert.ok((await sql('reader', 'SELECT 1 AS one', 'message-4')).output !== undefined);
+    });
+
+    it('the gateway records the category of each tool for the task, and none for a call that failed', async () => {
+      const uid = setUser('observed');
+      await sql('observed', 'SELECT 1 AS one', 'message-sql');
+      await search('observed', 'rate of EUR', 'message-search');
+      await fails('TEMPER_DATABASE_QUERY_FAILED', sql('observed', 'SELECT nothing', 'message-failed'), /nothing/);
+      const { fixture } = open();
+      const records = createTaskRecords(await fixture.nats.connect('gateway'), () => ({
+        reserve: async () => undefined,
+      }));
+      for (const message of ['message-sql', 'message-search', 'message-failed'])
+        await records.end(uid, { message, session: 's1', outcome: 'completed', deliveries: 1, endedAt: Date.now() });
+      assert.deepEqual(
+        (await records.read(uid)).map(({ categories }) => categories),
+        [['database'], ['web'], []],
+      );
     });
 
     it('the policy decides about each call, and a quota of the agent holds', async () => {
