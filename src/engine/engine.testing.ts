@@ -103,6 +103,7 @@ export interface EngineChanges {
     | 'catalog'
     | 'externalTools'
     | 'usedTogether'
+    | 'terminal'
   >;
 }
 
