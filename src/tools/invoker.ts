@@ -29,7 +29,7 @@ import { type CallHooks, isHookCall } from './hooks/call-hooks.ts';
 import { type EventSink, inSession } from './events.ts';
 import { type LoopGuard, NO_LOOP_GUARD } from './loop-guard.ts';
 import type { SchemaCompiler } from './json-schema/compiler.ts';
-import { nestedCaller, nestedCalls } from './nested/nested-calls.ts';
+import { type EndedCall, isCallOfTool, nestedCaller, nestedCalls, type RunToEnd } from './nested/nested-calls.ts';
 import { createdFile } from './recording/created-file.ts';
 import { CallRecorder } from './recording/call-recorder.ts';
 import type { RunningCalls } from './running-calls.ts';
@@ -66,7 +66,10 @@ export interface InvokerDeps {
   clock: Clock;
   /** The arguments with which a call is made; absent: as its caller gives them. */
   withDefaults?(name: string, input: Json, caller: CallerContext): Json;
-  /** The result as its caller gets it; absent: as the tool returned it. Results of calls by other tools, and those of a forge, are not scanned. */
+  /**
+   * The result for models, programs, hooks, clients and events; absent: as the tool returned it. A tool that called the tool gets the real
+   * result, and so does a forge.
+   */
   scanResult?: ((tool: ToolDescriptor, result: ToolResult, caller: CallerContext) => ToolResult) | undefined;
   /** Time limit of one call of this tool, in milliseconds. */
   timeoutOf(tool: Tool['descriptor']): number;
@@ -88,7 +91,7 @@ export interface InvokerDeps {
  * the tool. Only a failed audit record makes `invoke` throw. A parked call has no result and ends before the call.
  */
 export function createInvoker(deps: InvokerDeps): Invoker {
-  const run = async (requested: RequestedCall): Promise<ToolResult | ParkedCall> => {
+  const run = async (requested: RequestedCall): Promise<EndedCall | ParkedCall> => {
     const { name, caller } = requested;
     const input = deps.withDefaults?.(name, requested.input, caller) ?? requested.input;
     const call = { ...requested, input };
@@ -125,39 +128,45 @@ export function createInvoker(deps: InvokerDeps): Invoker {
     }
     const facts = auditFacts(result, input, caller);
     await deps.audit.append(record(result.ok ? 'tool.called' : 'tool.call-failed', facts), 'written');
-    return tool === undefined ? result : released(deps, tool, call, result);
+    return tool === undefined ? { result, shown: result } : released(deps, tool, call, result);
   };
-  const invoker: Invoker = {
+  const runToEnd: RunToEnd = async (name, input, caller, op) => {
+    const ended = await run({ name, input, caller, op, runToEnd, mayPark: false });
+    if ('parked' in ended) throw new TemperError('TEMPER_INTERNAL', 'a call that must wait was parked');
+    return ended;
+  };
+  return {
     async invoke(name, input, caller, op) {
-      const result = await run({ name, input, caller, op, invoker, mayPark: false });
-      if ('parked' in result) throw new TemperError('TEMPER_INTERNAL', 'a call that must wait was parked');
+      const { result } = await runToEnd(name, input, caller, op);
       return result;
     },
     // A tool that calls others would start again from its first call, so only the call of the agent itself is parked.
-    invokeOrPark: (name, input, caller, op) =>
-      run({ name, input, caller, op, invoker, mayPark: caller.stack.length === 0 }),
-    visible(caller) {
-      const decider = deps.decider(caller);
-      return deps
-        .view(caller)
-        .list()
-        .filter((descriptor) => decider.decide(toolRequest(descriptor)).effect !== 'Deny');
+    async invokeOrPark(name, input, caller, op) {
+      const ended = await run({ name, input, caller, op, runToEnd, mayPark: caller.stack.length === 0 });
+      return 'parked' in ended ? ended : ended.result;
     },
+    visible: (caller) => visibleTools(deps, caller),
   };
-  return invoker;
 }
 
-/** The result as its caller gets it. What one tool passes to another, and the tests of a forge, stay as they are. */
+function visibleTools(deps: InvokerDeps, caller: CallerContext): ToolDescriptor[] {
+  const policy = deps.decider(caller);
+  return deps
+    .view(caller)
+    .list()
+    .filter((descriptor) => policy.decide(toolRequest(descriptor)).effect !== 'Deny');
+}
+
+/** The result as its caller gets it, and as hooks and events show it. What one tool passes to another, and the tests of a forge, stay as they are. */
 async function released(
   deps: InvokerDeps,
   { descriptor }: Tool,
   { input, caller, op }: RequestedCall,
   result: ToolResult,
-): Promise<ToolResult> {
-  const isNested = caller.stack.length > 0 || isForgeTestCall(caller);
-  const shown = isNested ? result : (deps.scanResult?.(descriptor, result, caller) ?? result);
+): Promise<EndedCall> {
+  const shown = isForgeTestCall(caller) ? result : (deps.scanResult?.(descriptor, result, caller) ?? result);
   await deps.hooks?.afterCall({ tool: descriptor.name, input, caller }, shown, op);
-  return shown;
+  return { result: isCallOfTool(caller) ? result : shown, shown };
 }
 
 /** The call of a tool as its caller asked for it. */
@@ -168,7 +177,7 @@ interface RequestedCall {
   caller: CallerContext;
   op: CallOptions;
   /** Calls the tools that this tool calls. */
-  invoker: Invoker;
+  runToEnd: RunToEnd;
   mayPark: boolean;
   /** What an approver permitted it. */
   approved?: ApprovedCall;
@@ -388,7 +397,7 @@ function checkLoop(guard: LoopGuard, name: string, input: Json): string | undefi
 async function execute(
   deps: InvokerDeps,
   tool: Tool,
-  { input, caller, op, invoker, approved }: RequestedCall,
+  { input, caller, op, runToEnd, approved }: RequestedCall,
   recorder: CallRecorder | undefined,
 ): Promise<Json> {
   const nested = nestedCaller(tool, caller);
@@ -400,7 +409,7 @@ async function execute(
       ...(approved === undefined ? {} : { approved }),
       op: inner,
       ...(recorder === undefined ? {} : { recorder }),
-      invoke: nestedCalls(invoker, nested, inSession(deps.events, caller.session)),
+      invoke: nestedCalls(runToEnd, nested, inSession(deps.events, caller.session)),
     });
     return abortable(work, inner.signal, () => abortError(inner.signal, tool.descriptor, running?.signal));
   });

@@ -4,8 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { loadManifests } from '../../api/manifests.ts';
+import { builtInDescriptors } from '../../engine/built-in.ts';
 import { isTemperError } from '../../lib/errors.ts';
+import type { Json } from '../../lib/json.ts';
+import { createDecider } from '../../policy/decider.ts';
 import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
+import { WEB_SEARCH } from '../../toolbox/web/search/web-search.ts';
+import { toolRequest } from '../../tools/authorize.ts';
 import { aTerminal } from '../io.testing.ts';
 import { importOpenFang, type ImportOptions } from './import-openfang.ts';
 
@@ -63,6 +68,54 @@ describe('temper import openfang', () => {
     const { objects, problems } = await manifestsBelow('out');
     assert.deepEqual(problems, []);
     assert.equal(objects.length, 3);
+  });
+
+  /** The policy of the import of one agent, and what it decides about the agent. */
+  async function decisionsOf(name: string, capabilities: string) {
+    await writeFile(join(folder, `${name}.toml`), `name = "${name}"\n[capabilities]\n${capabilities}\n`);
+    assert.equal((await run([`${name}.toml`], name)).exit, 0);
+    const { objects } = await manifestsBelow(name);
+    const found = objects.map(({ object }) => object);
+    const agent = found.find((object) => object.kind === 'Agent') ?? assert.fail('no agent');
+    const policy = found.find((object) => object.kind === 'TrustPolicy') ?? assert.fail('no policy');
+    const { spec } = policy;
+    const decider = createDecider({
+      agent: { name, namespace: 'default', spec: agent.spec },
+      policy: { name: policy.metadata.name, spec },
+      level: spec.level?.initial ?? '',
+      tainted: false,
+      workspace: '/workspace',
+    });
+    const tools = [...builtInDescriptors(), WEB_SEARCH];
+    const effectOf = (tool: string, input?: Json): string => {
+      const descriptor = tools.find((one) => one.name === tool) ?? assert.fail(tool);
+      return decider.decide(toolRequest(descriptor, input)).effect;
+    };
+    const mayReach = (host: string): boolean => decider.decide({ kind: 'Network', host, port: 443 }).effect === 'Allow';
+    return { level: spec.level, effectOf, mayReach };
+  }
+
+  it('the policy of an import opens what its agents need and no more: the web, and programs without the rest of their level', async () => {
+    const reader = await decisionsOf('reader', 'tools = ["file_read"]');
+    assert.deepEqual(reader.level, { initial: 'sandboxed', ceiling: 'sandboxed' });
+    assert.equal(reader.effectOf('file_read', { path: 'a.txt' }), 'Allow');
+    const searcher = await decisionsOf('searcher', 'tools = ["web_search"]');
+    assert.deepEqual(searcher.level, { initial: 'restricted', ceiling: 'restricted' });
+    assert.equal(
+      searcher.effectOf('web_search', { query: 'x' }),
+      'Escalate',
+      'an approver decides below autonomy Full',
+    );
+    assert.equal(searcher.mayReach('example.com'), false);
+    const builder = await decisionsOf(
+      'builder',
+      'tools = ["shell_exec", "git_push"]\nshell = ["rg *"]\nnetwork = ["example.com"]',
+    );
+    assert.deepEqual(builder.level, { initial: 'standard', ceiling: 'standard' });
+    const shell = (command: string): string => builder.effectOf('shell_exec', { command, args: ['x'] });
+    assert.deepEqual([shell('rg'), shell('curl')], ['Allow', 'Deny']);
+    assert.deepEqual([builder.mayReach('example.com'), builder.mayReach('example.net')], [true, false]);
+    assert.equal(builder.effectOf('git_push'), 'Deny', 'Git is that of level restricted');
   });
 
   it('a repeated import changes nothing, and another content of a file stops it before it writes', async () => {

@@ -8,6 +8,7 @@ import { hasErrno, TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
 import { createFolder, folderProblem } from '../../standalone/state-folder.ts';
+import { WEB_SEARCH } from '../../toolbox/web/search/web-search.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { importedFiles, manifestPath } from './import-files-text.ts';
 import { reportData, reportText } from './import-report.ts';
@@ -45,7 +46,8 @@ function rulesOf(policy: string): ImportRules {
   return {
     policy,
     patterns: PATTERN_RULES,
-    tools: builtInDescriptors().map(({ name, action }) => ({ name, action })),
+    // The search of a service is a tool of every agent to which it is granted, once the service is configured.
+    tools: [...builtInDescriptors(), WEB_SEARCH].map(({ name, action }) => ({ name, action })),
     problemsOf: (object) => loader.validate(object).map(({ field, message, fix }) => `${field}: ${message}; ${fix}`),
   };
 }

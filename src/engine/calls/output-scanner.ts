@@ -3,6 +3,7 @@ import { originOfTool } from '../../agent/history/origins.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
 import type { CallerContext, ToolDescriptor, ToolResult } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
+import { isCallOfTool } from '../../tools/nested/nested-calls.ts';
 import { type OutputScanSettings, scanOutput, scanText } from '../../tools/output-scan/scan-output.ts';
 
 export type OutputScanner = (tool: ToolDescriptor, result: ToolResult, caller: CallerContext) => ToolResult;
@@ -12,14 +13,23 @@ export function createOutputScanner({ outputScan }: TrustPolicySpec, events: Eve
   const { credentials = 'Redact', invisibleCharacters = 'Escape' } = outputScan ?? {};
   const [redactsCredentials, escapes] = [credentials === 'Redact', invisibleCharacters === 'Escape'];
   if (!redactsCredentials && !escapes) return undefined;
-  return (tool, result, { session }) => {
+  return (tool, result, caller) => {
     const escapesInvisible = escapes && isFromHost(originOfTool(tool));
-    const settings: OutputScanSettings = { redactsCredentials, escapesInvisible };
-    if (!result.ok) return { ...result, error: { ...result.error, message: scanText(result.error.message, settings) } };
-    const scanned = scanOutput(result.output, settings);
-    if (scanned.credentials > 0) events(redactedEvent(tool.name, scanned.credentials), session);
-    return scanned.output === result.output ? result : { ...result, output: scanned.output };
+    const scanned = scannedResult(result, { redactsCredentials, escapesInvisible });
+    // What a tool passes to another one is redacted for events and hooks only: it has not left the tools.
+    if (scanned.credentials > 0 && !isCallOfTool(caller))
+      events(redactedEvent(tool.name, scanned.credentials), caller.session);
+    return scanned.result;
   };
+}
+
+function scannedResult(result: ToolResult, settings: OutputScanSettings): { result: ToolResult; credentials: number } {
+  if (!result.ok) {
+    const { text, credentials } = scanText(result.error.message, settings);
+    return { result: { ...result, error: { ...result.error, message: text } }, credentials };
+  }
+  const { output, credentials } = scanOutput(result.output, settings);
+  return { result: output === result.output ? result : { ...result, output }, credentials };
 }
 
 function redactedEvent(tool: string, count: number): Parameters<EventSink>[0] {

@@ -45,7 +45,7 @@ const GRANT_KEYS: readonly GrantKey[] = [
     implied: () => [],
     convert: (text) => ({ pattern: namePattern(text) }),
   },
-  { key: 'shell', field: 'spec.grants.shell', kind: 'name', implied: uses('shell_') },
+  { key: 'shell', field: 'spec.grants.shell', kind: 'name', implied: uses('shell_'), convert: commandPattern },
 ];
 
 /** In OpenFang a child has no more capabilities than its parent, so it may be started with a manifest of its own. */
@@ -109,6 +109,7 @@ export function importCapabilities(
   );
   const of = (key: string): string[] => [...(found.get(key) ?? [])];
   const [read, write] = [of('memory_read'), of('memory_write')];
+  const environment = importEnvironment(source, forbidden.get('shell'), context, log);
   const memory = { ...(read.length === 0 ? {} : { read }), ...(write.length === 0 ? {} : { write }) };
   return {
     ...(of('network').length === 0 ? {} : { network: of('network') }),
@@ -116,7 +117,34 @@ export function importCapabilities(
     ...(of('agent_message').length === 0 ? {} : { messages: of('agent_message') }),
     ...(of('agent_kill').length === 0 ? {} : { kill: of('agent_kill') }),
     ...(of('shell').length === 0 ? {} : { shell: of('shell') }),
+    ...(environment.length === 0 ? {} : { environment: [...environment] }),
   };
+}
+
+/** Where a manifest names environment variables. */
+const ENVIRONMENT_KEYS: readonly FieldPath[] = [
+  ['capabilities', 'env_read'],
+  ['exec_policy', 'allowed_env_vars'],
+  ['exec_policy', 'shell_env_passthrough'],
+];
+
+/** Only programs have an environment here. `reason`: why the agent starts none. */
+function importEnvironment(
+  source: JsonObject,
+  reason: string | undefined,
+  { patterns }: ImportContext,
+  log: ImportLog,
+): readonly string[] {
+  const list = new GrantList('spec.grants.environment', 'name', patterns, log);
+  const note = 'programs of shell_exec get it, unless its name is that of a secret';
+  for (const path of ENVIRONMENT_KEYS) {
+    if (isEmptyList(source, path)) log.imported(path, [], list.field, 'nothing is granted');
+    for (const { path: at, text } of textsAt(source, path, log)) {
+      if (reason === undefined) list.add(at, text, text, note);
+      else log.add(at, 'NotImported', { value: text, note: reason });
+    }
+  }
+  return list.patterns;
 }
 
 interface GrantSource {
@@ -156,6 +184,13 @@ function hostPattern(text: string): { pattern: string; note?: string } {
   if (text.startsWith('*.'))
     return { pattern: text, note: 'a star is one label here: a.b.example.com needs **.example.com' };
   return { pattern: text };
+}
+
+function commandPattern(text: string): { pattern: string; note?: string } {
+  const namesProgram = /^[^\s*?]+(?:\s|$)/.test(text);
+  return namesProgram
+    ? { pattern: text }
+    : { pattern: text, note: 'below level elevated a pattern has to name its program, so name each program' };
 }
 
 const MODES: readonly string[] = [

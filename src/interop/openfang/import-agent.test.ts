@@ -15,7 +15,7 @@ const resultsOf = (text: string): Record<string, string> =>
 describe('the import of one manifest of OpenFang', () => {
   it('tools get the names that they have here, and tools that do not exist here are not granted', () => {
     const text =
-      'name = "a"\n[capabilities]\ntools = ["file_read", "memory_store", "web_fetch", "hand_activate", "odd"]';
+      'name = "a"\n[capabilities]\ntools = ["file_read", "memory_store", "browser_click", "hand_activate", "odd"]';
     const { agent } = importToml(text);
     assert.deepEqual(agent.spec.grants, { tools: ['file_read', 'memory_set'] });
     const results = resultsOf(text);
@@ -24,6 +24,77 @@ describe('the import of one manifest of OpenFang', () => {
     assert.equal(results['capabilities.tools[2]'], 'NotImported -');
     assert.equal(results['capabilities.tools[3]'], 'Refused -');
     assert.equal(results['capabilities.tools[4]'], 'NotImported -');
+  });
+
+  it('tools for the web and programs are granted, and the report says what has to be configured', () => {
+    const text =
+      'name = "a"\n[capabilities]\ntools = ["web_search", "web_fetch", "shell_exec"]\nshell = ["git *", "*"]\nenv_read = ["LANG"]\n[exec_policy]\nallowed_env_vars = ["CI"]\nno_output_timeout_secs = 30';
+    const { agent, keys, problems } = importToml(text);
+    assert.deepEqual(problems, []);
+    assert.deepEqual(agent.spec.grants, {
+      tools: ['web_search', 'web_fetch', 'shell_exec'],
+      shell: ['git *', '*'],
+      environment: ['LANG', 'CI'],
+    });
+    const noteOf = (name: string): string => keys.find(({ key }) => key === name)?.note ?? '';
+    assert.equal(resultsOf(text)['capabilities.tools[0]'], 'Imported spec.grants.tools[0]');
+    assert.match(noteOf('capabilities.tools[0]'), /where a search service is configured/);
+    assert.match(noteOf('capabilities.tools[2]'), /without a shell, where the sandbox has programs/);
+    assert.equal(noteOf('capabilities.shell[0]'), '');
+    assert.match(noteOf('capabilities.shell[1]'), /name each program/);
+    assert.match(noteOf('capabilities.env_read[0]'), /unless its name is that of a secret/);
+    assert.match(noteOf('exec_policy.no_output_timeout_secs'), /silent until the timeout/);
+    const denied = text.replace('[exec_policy]', '[exec_policy]\nmode = "deny"');
+    assert.equal(importToml(denied).agent.spec.grants?.environment, undefined);
+    assert.equal(resultsOf(denied)['exec_policy.allowed_env_vars[0]'], 'NotImported -');
+    const wrong = importToml(text.replace('["CI"]', '"CI"')).problems;
+    assert.match(wrong.join(), /allowed_env_vars/);
+  });
+
+  it('the profiles for research and automation have the search, and no note advises to forge it', () => {
+    for (const profile of ['research', 'automation']) {
+      const { agent, keys } = importToml(`name = "a"\nprofile = "${profile}"`);
+      for (const tool of ['web_search', 'web_fetch']) assert.ok(agent.spec.grants?.tools?.includes(tool), profile);
+      assert.deepEqual(agent.spec.grants?.network, ['*']);
+      assert.doesNotMatch(JSON.stringify(keys), /forge|not imported yet/);
+    }
+  });
+
+  it('a tool, a skill and a server that have another form here have a note that names it', () => {
+    const { keys } = importToml(`name = "a"
+skills = ["notes"]
+skills_disabled = true
+mcp_servers = ["search"]
+[capabilities]
+tools = ["a2a_send", "mcp_search_find", "process_start", "docker_exec", "apply_patch", "task_post", "agent_find", "web_crawl"]`);
+    const noted = Object.fromEntries(keys.map(({ key, result, note = '' }) => [key, `${result} ${note}`]));
+    const expected: readonly (readonly [string, RegExp])[] = [
+      ['skills[0]', /Capability of type Skill/],
+      ['skills_disabled', /load_tool and load_tool_resource in spec\.denyTools/],
+      ['mcp_servers[0]', /temper mcp accept.*spec\.backend\.mcp/],
+      ['capabilities.tools[0]', /spec\.backend\.a2a/],
+      ['capabilities.tools[1]', /spec\.backend\.mcp/],
+      ['capabilities.tools[2]', /ends with its call of shell_exec/],
+      ['capabilities.tools[3]', /shell_exec/],
+      ['capabilities.tools[4]', /file_edit/],
+      ['capabilities.tools[5]', /agent_message gives a task/],
+      ['capabilities.tools[6]', /agent_list/],
+      ['capabilities.tools[7]', /web_fetch and web_search/],
+    ];
+    for (const [key, note] of expected) {
+      assert.match(noted[key] ?? '', note);
+      assert.match(noted[key] ?? '', /^NotImported/);
+    }
+  });
+
+  it('a message of OpenFang waits for its answer, and a denial of it denies both tools that send', () => {
+    const text = 'name = "a"\n[model]\nsystem_prompt = "Use agent_send."\n[capabilities]\ntools = ["agent_send"]';
+    const { agent } = importToml(text);
+    assert.deepEqual([agent.spec.grants?.tools, agent.spec.prompt.system], [['agent_message'], 'Use agent_message.']);
+    for (const tool of ['agent_send', 'agent_message']) {
+      const denied = importToml(`name = "a"\ntool_blocklist = ["${tool}"]\n[capabilities]\ntools = ["*"]`);
+      assert.deepEqual(denied.agent.spec.denyTools, ['agent_send', 'agent_message']);
+    }
   });
 
   it('an empty or absent list of tools grants no tool, and the report says that OpenFang grants all', () => {
@@ -36,7 +107,7 @@ describe('the import of one manifest of OpenFang', () => {
 
   it('a profile stands in for an empty list of tools only', () => {
     const messaging = importToml('name = "a"\nprofile = "messaging"').agent.spec.grants;
-    assert.deepEqual(messaging?.tools, ['agent_send', 'memory_set', 'memory_get']);
+    assert.deepEqual(messaging?.tools, ['agent_message', 'memory_set', 'memory_get']);
     assert.deepEqual(messaging?.messages, ['*']);
     const named = importToml('name = "a"\nprofile = "full"\n[capabilities]\ntools = ["file_read"]').agent.spec.grants;
     assert.deepEqual(named, { tools: ['file_read'] });
@@ -285,7 +356,7 @@ describe('the dialect of the documentation of OpenFang', () => {
       model: { primary: 'anthropic/claude-sonnet-4', temperature: '0.25', maxOutputTokens: 1024 },
       prompt: { system: 'You are a helpful AI agent.' },
       grants: {
-        tools: ['file_read', 'file_write', 'agent_send'],
+        tools: ['file_read', 'file_write', 'agent_message'],
         memory: { write: ['self.*'] },
         messages: ['summarizer'],
       },

@@ -1,5 +1,5 @@
 import { API_VERSION } from '../../api/names.ts';
-import type { Agent } from '../../api/v1alpha1/agent.ts';
+import type { Agent, AgentSpec } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import type { Json } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
@@ -49,16 +49,18 @@ export interface ImportRules extends ImportContext {
 export function importFiles(sources: readonly SourceFile[], rules: ImportRules): Import {
   const names = new Map<string, string>();
   const hosts = new Set<string>();
+  const specs: AgentSpec[] = [];
   const files = sources.map((source): ImportedFile => {
     const file = importFile(source, rules);
     const problems = file.agent === undefined ? [] : sharedProblems(file.agent, source.source, names, hosts);
     if (file.agent === undefined || file.problems.length + problems.length > 0) return refused(file, problems);
     names.set(file.agent.metadata.name, source.source);
     for (const host of file.agent.spec.grants?.network ?? []) hosts.add(host);
+    specs.push(file.agent.spec);
     return file;
   });
-  const isEmpty = files.every(({ agent }) => agent === undefined);
-  return { files, ...(isEmpty ? {} : { policy: policyOf(rules.policy, [...hosts].toSorted()) }) };
+  if (specs.length === 0) return { files };
+  return { files, policy: policyOf(rules.policy, [...hosts].toSorted(), neededLevel(specs, hosts, rules)) };
 }
 
 function importFile({ source, name, format, text, problem }: SourceFile, rules: ImportRules): ImportedFile {
@@ -93,9 +95,25 @@ function sharedProblems(
   ];
 }
 
+type ImportedLevel = 'sandboxed' | 'restricted' | 'standard';
+
+/** The lowest level that opens the tools of the agents: restricted those for the web, standard programs. */
+function neededLevel(
+  specs: readonly AgentSpec[],
+  hosts: ReadonlySet<string>,
+  { patterns }: ImportContext,
+): ImportedLevel {
+  const has = ({ grants }: AgentSpec, tool: string): boolean => patterns.covers(grants?.tools ?? [], tool, 'tool');
+  if (specs.some((spec) => has(spec, 'shell_exec') && (spec.grants?.shell ?? []).length > 0)) return 'standard';
+  const isWeb = hosts.size > 0 || specs.some((spec) => has(spec, 'web_fetch') || has(spec, 'web_search'));
+  return isWeb ? 'restricted' : 'sandboxed';
+}
+
+/** What level standard opens besides programs stays as it is at level restricted. */
+const ONLY_PROGRAMS = { network: 'Allowlist', git: 'ReadAndBranch' } as const;
+
 /** The least that the imported agents need. Level restricted allows the hosts that policy and agent name. */
-function policyOf(name: string, hosts: readonly string[]): TrustPolicy {
-  const level = hosts.length === 0 ? 'sandboxed' : 'restricted';
+function policyOf(name: string, hosts: readonly string[], level: ImportedLevel): TrustPolicy {
   return {
     apiVersion: API_VERSION,
     kind: 'TrustPolicy',
@@ -103,6 +121,7 @@ function policyOf(name: string, hosts: readonly string[]): TrustPolicy {
     spec: {
       description: 'The limits of agents that were imported from OpenFang.',
       level: { initial: level, ceiling: level },
+      ...(level === 'standard' ? { constraints: ONLY_PROGRAMS } : {}),
       ...(hosts.length === 0 ? {} : { egress: { allow: [...hosts] } }),
     },
   };

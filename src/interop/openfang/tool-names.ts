@@ -10,12 +10,22 @@ export interface LocalTool {
 export const RENAMED_TOOLS: ReadonlyMap<string, string> = new Map([
   ['memory_store', 'memory_set'],
   ['memory_recall', 'memory_get'],
-  ['agent_message', 'agent_send'],
+  ['agent_send', 'agent_message'],
   ['system_time', 'time_now'],
   ['cron_create', 'schedule_create'],
   ['cron_list', 'schedule_list'],
   ['cron_cancel', 'schedule_delete'],
 ]);
+
+/** What a tool needs besides its grant, or does in another way here. By the names that tools have here. */
+export const TOOL_NOTES: ReadonlyMap<string, string> = new Map([
+  ['agent_message', 'it waits for the answer, and task_get reads one that comes later'],
+  ['shell_exec', 'it runs one program without a shell, where the sandbox has programs; spec.grants.shell names them'],
+  ['web_search', 'agents have it where a search service is configured'],
+]);
+
+/** Both send to another agent, so a denial of one is a denial of both. */
+export const SENDING_TOOLS: ReadonlySet<string> = new Set(['agent_send', 'agent_message']);
 
 /** The tools of each named profile, as OpenFang expands them. */
 export const PROFILES: Readonly<Record<string, readonly string[]>> = {
@@ -41,8 +51,10 @@ export const PROFILES: Readonly<Record<string, readonly string[]>> = {
 
 /** Why a tool of OpenFang does not exist here. The first family that matches decides. */
 const ABSENT_FAMILIES: readonly (readonly [name: RegExp, result: 'NotImported' | 'Refused', why: string])[] = [
-  [/^web_/, 'NotImported', 'not imported yet: no tool of this name. The agent can forge one with spec.forge'],
-  [/^(?:shell_|docker_|process_|apply_patch$|ssh_)/, 'NotImported', 'not imported yet: no tool starts programs'],
+  [/^web_/, 'NotImported', 'the tools for the web are web_fetch and web_search'],
+  [/^apply_patch$/, 'NotImported', 'use file_edit'],
+  [/^process_/, 'NotImported', 'a program ends with its call of shell_exec; none stays in the background'],
+  [/^(?:shell_|docker_|ssh_)/, 'NotImported', 'programs run with shell_exec, in the sandbox of the agent only'],
   [/^browser_/, 'NotImported', 'no tool controls a browser'],
   [
     /^(?:channel_|telegram_|discord_|slack_|email_)/,
@@ -56,12 +68,28 @@ const ABSENT_FAMILIES: readonly (readonly [name: RegExp, result: 'NotImported' |
   ],
   [/^(?:ofp_|peer_)/, 'Refused', 'Temper has no peer-to-peer network'],
   [/^(?:econ_|payment_)/, 'Refused', 'Temper handles no money of agents'],
-  [/^a2a_/, 'NotImported', 'not imported yet: no tool calls agents of other systems'],
-  [/^mcp_/, 'NotImported', 'not imported yet: no tools of MCP servers'],
-  [/^agent_/, 'NotImported', 'not imported yet: no tool of this name'],
-  [/^(?:schedule_|cron_|event_|task_)/, 'NotImported', 'not imported yet: no tool of this name'],
+  [
+    /^a2a_/,
+    'NotImported',
+    'an agent elsewhere is a tool: write a Capability with spec.backend.a2a for it, and grant the name of its tool',
+  ],
+  [
+    /^mcp_/,
+    'NotImported',
+    'accept the tool with temper mcp accept, or write a Capability with spec.backend.mcp for it, and grant the name that it has here',
+  ],
+  [/^agent_find$/, 'NotImported', 'use agent_list, which names the agents that this one may reach'],
+  [/^agent_/, 'NotImported', 'no tool of this name; see agent_message, agent_list, agent_spawn and agent_kill'],
+  [/^task_/, 'NotImported', 'Temper has no queue of tasks that agents share; agent_message gives a task to an agent'],
+  [
+    /^(?:schedule_|cron_)/,
+    'NotImported',
+    'no tool of this name; see schedule_create, schedule_list and schedule_delete',
+  ],
+  [/^event_/, 'NotImported', 'no tool of this name; see event_publish and event_subscribe'],
 ];
 
+/** Why no tool of this name is granted. */
 export function absenceOf(name: string): { result: 'NotImported' | 'Refused'; note: string } {
   const family = ABSENT_FAMILIES.find(([pattern]) => pattern.test(name));
   if (family !== undefined) return { result: family[1], note: family[2] };
@@ -72,6 +100,9 @@ export function absenceOf(name: string): { result: 'NotImported' | 'Refused'; no
 export const OPENFANG_TOOLS: ReadonlySet<string> = new Set([
   ...Object.values(PROFILES).flat(),
   ...RENAMED_TOOLS.keys(),
+  'a2a_discover',
+  'a2a_send',
+  'agent_message',
   'agent_spawn',
   'agent_kill',
   'agent_find',

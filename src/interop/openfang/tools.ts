@@ -5,7 +5,7 @@ import type { ImportContext } from './import-context.ts';
 import type { ImportLog } from './keys/import-log.ts';
 import { GrantList } from './values/grant-list.ts';
 import { booleanAt, isEmptyList, type TextItem, textAt, textsAt, valueAt } from './source/source-values.ts';
-import { absenceOf, PROFILES, RENAMED_TOOLS } from './tool-names.ts';
+import { absenceOf, PROFILES, RENAMED_TOOLS, SENDING_TOOLS, TOOL_NOTES } from './tool-names.ts';
 
 const TOOLS: FieldPath = ['capabilities', 'tools'];
 const ALLOW_WRITE: FieldPath = ['exec_policy', 'allow_file_write'];
@@ -84,7 +84,8 @@ function grantTool({ path, text }: TextItem, { allowList, denied, granted, conte
     return log.add(path, result, { value: text, note });
   }
   if (context.patterns.covers(denied, local, 'tool')) return skip('spec.denyTools denies it');
-  granted.add(path, text, local, name === '*' ? 'every tool, also those of later versions' : undefined);
+  const note = name === '*' ? 'every tool, also those of later versions' : undefined;
+  granted.add(path, text, local, note, TOOL_NOTES.get(local));
 }
 
 /** The pattern here for a tool or a pattern of OpenFang; undefined when it matches no tool. */
@@ -104,7 +105,11 @@ function isToolPattern(text: string, patterns: PatternRules): boolean {
 function importDenied(source: JsonObject, context: ImportContext, log: ImportLog): readonly string[] {
   const denied = new GrantList('spec.denyTools', 'tool', context.patterns, log);
   const path = ['tool_blocklist'];
-  for (const { path: at, text } of textsAt(source, path, log)) denied.add(at, text, RENAMED_TOOLS.get(text.trim()));
+  for (const { path: at, text } of textsAt(source, path, log)) {
+    const name = text.trim();
+    const all = SENDING_TOOLS.has(name) ? [...SENDING_TOOLS] : [RENAMED_TOOLS.get(name)];
+    for (const local of all) denied.add(at, text, local);
+  }
   if (isEmptyList(source, path)) log.imported(path, [], 'spec.denyTools', 'an empty list blocks nothing');
   const mayWrite = booleanAt(source, ALLOW_WRITE, log);
   if (mayWrite === false) denied.add(ALLOW_WRITE, 'false', 'file_write', 'denies file_write');

@@ -1,9 +1,30 @@
 import { printable } from '../../lib/printable.ts';
-import type { CallerContext, Invoker, NestedCall, Tool, ToolResult } from '../contract.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
+import type { Json } from '../../lib/json.ts';
+import type { CallerContext, NestedCall, Tool, ToolResult } from '../contract.ts';
 import type { EventSink } from '../events.ts';
 import { isForgeTestCall } from '../forge-test-call.ts';
 import { isHookCall } from '../hooks/call-hooks.ts';
 import { resultSummary } from './result-summary.ts';
+
+/** A call with its result. */
+export interface EndedCall {
+  /** As its caller gets it. */
+  result: ToolResult;
+  /** As hooks and events show it: scanned. */
+  shown: ToolResult;
+}
+
+/** Calls a tool with every check. Throws only when the audit record cannot be written. */
+export type RunToEnd = (name: string, input: Json, caller: CallerContext, op: CallOptions) => Promise<EndedCall>;
+
+/**
+ * Whether a tool makes this call, and gets the result for its own work. The calls of the model of a nested agent stand below `agent_run`, and
+ * its results leave the tools like those of any other model.
+ */
+export function isCallOfTool({ origin, stack }: Pick<CallerContext, 'origin' | 'stack'>): boolean {
+  return origin === 'Compose' || origin === 'ForgeTest' || (origin === 'Hook' && stack.length > 0);
+}
 
 /** The caller of the tools that this tool calls. */
 export function nestedCaller(tool: Pick<Tool, 'descriptor' | 'nestedOrigin'>, caller: CallerContext): CallerContext {
@@ -14,14 +35,14 @@ export function nestedCaller(tool: Pick<Tool, 'descriptor' | 'nestedOrigin'>, ca
 }
 
 /** Calls tools for a running one and reports each call. The gates of a forge report its tests. */
-export function nestedCalls(invoker: Invoker, caller: CallerContext, events: EventSink): NestedCall {
-  if (isForgeTestCall(caller)) return (tool, input, op) => invoker.invoke(tool, input, caller, op);
+export function nestedCalls(runToEnd: RunToEnd, caller: CallerContext, events: EventSink): NestedCall {
+  if (isForgeTestCall(caller)) return async (tool, input, op) => (await runToEnd(tool, input, caller, op)).result;
   return async (tool, input, op) => {
     const { origin, stack } = caller;
     const call = { id: op.key, origin, depth: stack.length, tool: toolName(tool), ...runIds(caller) };
     events({ type: 'tool-call', ...call, input });
-    const result = await invoker.invoke(tool, input, caller, op);
-    events({ type: 'tool-result', ...call, ...outcomeOf(result) });
+    const { result, shown } = await runToEnd(tool, input, caller, op);
+    events({ type: 'tool-result', ...call, ...outcomeOf(shown) });
     return result;
   };
 }

@@ -25,7 +25,7 @@ const REDACTED: readonly string[] = [
 describe('the scan of results', () => {
   it('every credential that the detector finds is replaced by its kind, at any depth and in names', () => {
     for (const [index, secret] of SECRETS.entries()) {
-      assert.equal(scanText(secret, ALL), REDACTED[index]);
+      assert.equal(scanText(secret, ALL).text, REDACTED[index]);
       const { output, credentials } = scanOutput({ a: [{ b: ['fine', secret] }] }, ALL);
       assert.deepEqual([output, credentials], [{ a: [{ b: ['fine', REDACTED[index] ?? ''] }] }, 1]);
     }
@@ -38,8 +38,8 @@ describe('the scan of results', () => {
     const [begin, end] = ['BEGIN', 'END'].map((word) => ['-----' + word, 'PRIVATE', 'KEY-----'].join(' '));
     const text = `${SECRETS[0]} ${SECRETS[2]}\n${begin}\nabc\n${end}\nrest ${SECRETS[8]}`;
     const shown = `${REDACTED[0]} ${REDACTED[2]}\n[redacted: a private key]\nrest ${REDACTED[8]}`;
-    assert.equal(scanText(text, ALL), shown);
-    assert.equal(scanText(`a ${begin}\nabc`, ALL), 'a [redacted: a private key]');
+    assert.equal(scanText(text, ALL).text, shown);
+    assert.equal(scanText(`a ${begin}\nabc`, ALL).text, 'a [redacted: a private key]');
   });
 
   it('texts that only look like credentials stay, and an output without a finding is the same value', () => {
@@ -51,8 +51,11 @@ describe('the scan of results', () => {
     const text = 'a\u200bb\u202ec\u001b[2J\ttab\nline\u{e0041}';
     const escaped = 'a\\u{200b}b\\u{202e}c\\u{1b}[2J\ttab\nline\\u{e0041}';
     assert.deepEqual(scanOutput([text], ALL), { output: [escaped], credentials: 0, invisible: 4 });
-    assert.equal(scanText(text, { redactsCredentials: true, escapesInvisible: false }), text);
-    assert.equal(scanText(SECRETS[0] ?? '', { redactsCredentials: false, escapesInvisible: true }), SECRETS[0]);
+    assert.equal(scanText(text, { redactsCredentials: true, escapesInvisible: false }).text, text);
+    assert.deepEqual(scanText(SECRETS[0] ?? '', { redactsCredentials: false, escapesInvisible: true }), {
+      text: SECRETS[0],
+      credentials: 0,
+    });
   });
 
   it('a deep output does not overflow the stack, and its secret is removed', () => {
@@ -68,7 +71,7 @@ describe('the scan of results', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(around, fc.constantFrom(...SECRETS)), { maxLength: 5 }), around, (parts, last) => {
         const text = parts.map(([before, secret]) => `${before}\n${secret}\n`).join('') + last;
-        assert.equal(findCredential('', scanText(text, ALL)), undefined);
+        assert.equal(findCredential('', scanText(text, ALL).text), undefined);
       }),
       { numRuns: 300 },
     );
@@ -76,6 +79,6 @@ describe('the scan of results', () => {
 
   it('the work grows linearly: a text of only beginnings is scanned in as many steps as it has characters', () => {
     for (const part of ['-----BEGIN ', '://a:', 'Bearer ', 'eyJ', '-----BEGIN PRIVATE KEY-----'])
-      assert.ok(scanText(part.repeat(200_000 / part.length), ALL).length > 0, part);
+      assert.ok(scanText(part.repeat(200_000 / part.length), ALL).text.length > 0, part);
   });
 });

@@ -32,8 +32,9 @@ export function scanOutput(output: Json, settings: OutputScanSettings): ScannedO
 }
 
 /** The same for one text. */
-export function scanText(text: string, settings: OutputScanSettings): string {
-  return new OutputScan(settings).text('', text);
+export function scanText(text: string, settings: OutputScanSettings): { text: string; credentials: number } {
+  const scan = new OutputScan(settings);
+  return { text: scan.text('', text), credentials: scan.credentials };
 }
 
 class OutputScan {

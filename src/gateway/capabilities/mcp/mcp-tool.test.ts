@@ -125,6 +125,8 @@ describe('a tool with an MCP backend', () => {
     assert.equal(await call(), 'a\n[image: image/png]');
     server.call = () => ({ ...said('it \u001b[31mfailed'), isError: true });
     await failsWith('TEMPER_TOOL_FAILED', call(), /"find" failed: it \\u\{1b\}\[31mfailed/);
+    server.call = () => ({ content: [], structuredContent: { code: 'E_LOCKED' }, isError: true });
+    await failsWith('TEMPER_TOOL_FAILED', call(), /"find" failed: \{"code":"E_LOCKED"\}/);
   });
 
   it('a tool that the server describes differently is not called, from the moment it says so', async () => {
@@ -263,6 +265,8 @@ describe('a tool with an MCP backend', () => {
       server.call = () => said(text);
       await failsWith('TEMPER_TOOL_OUTPUT_INVALID', call({}, withCredential), /the credential of its connection/);
       server.call = () => ({ ...said(text), isError: true });
+      await failsWith('TEMPER_TOOL_OUTPUT_INVALID', call({}, withCredential), /the credential of its connection/);
+      server.call = () => ({ content: [], structuredContent: { token: text }, isError: true });
       await failsWith('TEMPER_TOOL_OUTPUT_INVALID', call({}, withCredential), /the credential of its connection/);
     }
     server.call = ({ id, response }) => {

@@ -11,7 +11,6 @@ interface ListedKey {
 const GATEWAY = 'keys and addresses of providers are in the configuration of the model providers, not in a manifest';
 const NO_MONEY = 'Temper handles no money of agents';
 const NO_PEERS = 'Temper has no peer-to-peer network';
-const LATER = 'not imported yet';
 const ROUTED = 'name models by the points of a message in spec.model.routing';
 
 /** The first entry that matches applies. */
@@ -36,7 +35,6 @@ const LISTED_KEYS: readonly ListedKey[] = [
   { key: 'capabilities.econ_*', result: 'Refused', note: NO_MONEY },
   { key: 'capabilities.econ_transfer.**', result: 'Refused', note: NO_MONEY },
   { key: 'capabilities.net_listen.**', result: 'Refused', note: 'an agent listens on no port' },
-  { key: 'capabilities.env_read.**', result: 'NotImported', note: 'no tool reads environment variables' },
   { key: 'capabilities.llm_query.**', result: 'NotImported', note: 'spec.model names the models of the agent' },
   { key: 'capabilities.llm_max_tokens', result: 'NotImported', note: 'use resources.max_llm_tokens_per_hour' },
   {
@@ -68,26 +66,37 @@ const LISTED_KEYS: readonly ListedKey[] = [
   },
   { key: 'exec_policy.safe_bins.**', result: 'NotImported', note: 'spec.grants.shell names the programs' },
   { key: 'exec_policy.allowed_commands.**', result: 'NotImported', note: 'spec.grants.shell names the programs' },
-  { key: 'exec_policy.allowed_env_vars.**', result: 'NotImported', note: 'no tool reads environment variables' },
-  { key: 'exec_policy.timeout_secs', result: 'NotImported', note: 'a limit of programs; see spec.limits.toolTimeout' },
+  {
+    key: 'exec_policy.timeout_secs',
+    result: 'NotImported',
+    note: 'a call of shell_exec names its timeoutSeconds, 30 by default; spec.limits.toolTimeout limits every call',
+  },
   {
     key: 'exec_policy.max_output_bytes',
     result: 'NotImported',
-    note: 'a limit of programs; see spec.limits.outputCharacters',
+    note: 'shell_exec returns 64 KiB of each output; spec.limits.outputCharacters limits what the model gets',
   },
   {
     key: 'exec_policy.no_output_timeout_secs',
     result: 'NotImported',
-    note: 'a limit of programs; see spec.limits.toolTimeout',
+    note: 'a program may be silent until the timeout of its call: a compiler that works prints nothing either',
   },
   { key: 'tools.**', result: 'NotImported', note: 'set the timeout and the defaults of a tool in spec.toolSettings' },
   {
     key: 'skills.**',
     result: 'NotImported',
-    note: 'Temper has no skills; write their instructions into spec.prompt.system',
+    note: 'a skill is a Capability of type Skill, or a folder of temper run --skills, which all agents of the namespace find; see temper skill export',
   },
-  { key: 'skills_disabled', result: 'NotImported', note: 'Temper has no skills' },
-  { key: 'mcp_servers.**', result: 'NotImported', note: `${LATER}: agents have no tools of MCP servers` },
+  {
+    key: 'skills_disabled',
+    result: 'NotImported',
+    note: 'name load_tool and load_tool_resource in spec.denyTools, so that the agent loads no skill',
+  },
+  {
+    key: 'mcp_servers.**',
+    result: 'NotImported',
+    note: 'a server is configured by a user or the platform; accept its tools with temper mcp accept, or write Capabilities with spec.backend.mcp, and grant their names',
+  },
   { key: 'allowed_plugins.**', result: 'NotImported', note: 'Temper has no plugins' },
   { key: 'metadata.**', result: 'NotImported', note: 'use metadata.annotations' },
   {
@@ -95,13 +104,17 @@ const LISTED_KEYS: readonly ListedKey[] = [
     result: 'NotImported',
     note: 'each agent has a workspace of its own; spec.sandbox.workspace.files has shared files',
   },
-  { key: 'state_dir', result: 'NotImported', note: 'the gateway stores the state of agents' },
+  {
+    key: 'state_dir',
+    result: 'NotImported',
+    note: 'the gateway, or the state folder of a run, has the state of agents',
+  },
   { key: 'generate_identity_files', result: 'NotImported', note: 'name the files in spec.prompt.context.files' },
   { key: 'cache_context', result: 'NotImported', note: 'the prompt is read once per message' },
   {
     key: 'max_history_messages',
     result: 'NotImported',
-    note: 'a conversation is trimmed to the context window of the model',
+    note: 'a conversation is summarized and trimmed to the context window of the model',
   },
   { key: 'response_format.**', result: 'NotImported', note: 'write the schema of the answer into spec.returns' },
   { key: 'thinking.**', result: 'NotImported', note: 'a setting of the model provider' },
@@ -169,6 +182,7 @@ const MAPPED_KEYS: readonly string[] = [
   'capabilities.agent_spawn',
   'capabilities.agent_kill',
   'capabilities.shell',
+  'capabilities.env_read',
   'autonomous.max_iterations',
   'autonomous.max_actions_per_cycle',
   'autonomous.idle_timeout_seconds',
@@ -177,6 +191,8 @@ const MAPPED_KEYS: readonly string[] = [
   'exec_policy.allow_shell',
   'exec_policy.allow_network',
   'exec_policy.allow_file_write',
+  'exec_policy.allowed_env_vars',
+  'exec_policy.shell_env_passthrough',
   'tool_allowlist',
   'tool_blocklist',
 ];

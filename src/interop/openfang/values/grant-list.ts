@@ -23,8 +23,8 @@ export class GrantList {
     return this.#patterns;
   }
 
-  /** Adds the pattern for the text of the manifest. */
-  add(path: FieldPath, text: string, pattern = text, note?: string): void {
+  /** Adds the pattern for the text of the manifest. `note`: what changes with it; `hint`: what it needs besides. */
+  add(path: FieldPath, text: string, pattern = text, note?: string, hint?: string): void {
     const flaw = this.#flawOf(pattern);
     if (flaw !== undefined) {
       if (isLimiting(path)) this.#log.refuseFile(path, flaw, text);
@@ -33,11 +33,12 @@ export class GrantList {
     }
     if (!this.#patterns.includes(pattern)) this.#patterns.push(pattern);
     const result = pattern === text && note === undefined ? 'Imported' : 'Changed';
+    const change = note ?? (pattern === text ? undefined : `as ${pattern}`);
+    const notes = [change, hint].filter((one) => one !== undefined);
     this.#log.add(path, result, {
       value: text,
       field: `${this.field}[${this.#patterns.indexOf(pattern)}]`,
-      ...(note === undefined && pattern !== text ? { note: `as ${pattern}` } : {}),
-      ...(note === undefined ? {} : { note }),
+      ...(notes.length === 0 ? {} : { note: notes.join('; ') }),
     });
   }
 

@@ -53,6 +53,13 @@ describe('the tools that an MCP server lists', () => {
     assert.match(many.refused[0]?.reason ?? '', /lists 300 tools/);
   });
 
+  it('the hint that a tool is idempotent changes neither its action nor its digest', () => {
+    const hinted = (idempotentHint: boolean) =>
+      readListedTools(FILES, [tool({ annotations: { destructiveHint: false, idempotentHint } })]).tools;
+    assert.deepEqual(hinted(true), hinted(false));
+    assert.equal(hinted(true)[0]?.sideEffects, true);
+  });
+
   it('a tool writes, destroys and reaches other systems as long as no hint denies it', () => {
     const actionWith = (annotations: Json, server = FILES): unknown =>
       readListedTools(server, [tool({ annotations })]).tools[0]?.action;
