@@ -147,9 +147,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       `${LEVEL}.base`,
       `${LEVEL}.categories`,
       ...[LEVEL, 'spec'].flatMap((owner) =>
-        ['files', 'network', 'git', 'code', 'terminal', 'requireApproval'].map(
-          (name) => `${owner}.constraints.${name}`,
-        ),
+        ['files', 'network', 'git', 'terminal', 'requireApproval'].map((name) => `${owner}.constraints.${name}`),
       ),
     ],
     'policy/prepare.ts': [
@@ -291,6 +289,9 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
 export const FOR_HUMAN_READERS: readonly string[] = [
   'Agent.spec.description',
   'TrustPolicy.spec.description',
+  // It has one value.
+  'TrustPolicy.spec.constraints.code',
+  'TrustPolicy.spec.levels[].constraints.code',
   'EmergentTool.spec.withheldSource.bytes',
   'Approval.spec.request',
   'Approval.spec.reason',
