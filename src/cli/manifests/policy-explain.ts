@@ -1,5 +1,6 @@
 import { isTemperError } from '../../lib/errors.ts';
-import { explainCall, type ExplainedCall, type ExternalTool } from '../../engine/explain/explain-call.ts';
+import { explainCall } from '../../engine/explain/explain-call.ts';
+import type { ExplainedCall, ExternalTool } from '../../engine/explain/types.ts';
 import { categoryOf } from '../../policy/category-decider.ts';
 import { createDecider } from '../../policy/decider.ts';
 import type { PolicyRequest, PolicySnapshot } from '../../policy/types.ts';

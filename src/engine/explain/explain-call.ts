@@ -1,49 +1,10 @@
-import type { PlannedStep } from '../../forge/compose/plan.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { validateTarget } from '../../net/targets.ts';
-import type { Decider, Decision, ExplainedDecision, PolicyRequest, PolicySnapshot } from '../../policy/types.ts';
-import type { NamedRepositories } from '../../toolbox/git/remote/port.ts';
+import type { Decision, ExplainedDecision, PolicyRequest } from '../../policy/types.ts';
 import { writtenPath, writtenTarget } from '../../toolbox/path-resolution.ts';
-import type { Tool, ToolDescriptor } from '../../tools/contract.ts';
-import type { SchemaCompiler } from '../../tools/json-schema/compiler.ts';
-import type { Requirements } from './noted-work.ts';
 import { refusalOf, Steps } from './steps.ts';
 import { CheckedCall, type MetCall } from './tool-call.ts';
-
-export interface ExplainCallDeps {
-  decider: Decider;
-  schemas: SchemaCompiler;
-  /** The agent and the workspace of the decider. */
-  snapshot: Pick<PolicySnapshot, 'agent' | 'workspace'>;
-  /** Absolute paths that no tool may open, as in `EnginePorts.protectedPaths`. */
-  protectedFolders?: readonly string[] | undefined;
-  /** The repositories of the connections of a run or of a release; absent: there is none. `Unknown`: any may have a connection. */
-  repositories?: NamedRepositories | 'Unknown' | undefined;
-  /** The tools beside the built-in ones, as far as they are known. */
-  external?: readonly ExternalTool[];
-}
-
-/** A tool that is not built in. */
-export interface ExternalTool {
-  descriptor: ToolDescriptor;
-  /** What the policy has to permit beside the call. */
-  requests: readonly PolicyRequest[];
-  /** As in `Tool`. */
-  check?: Tool['check'];
-  /** Why no agent can call it. */
-  unavailable?: string | undefined;
-  /** What decides about its calls and is not known here. */
-  unknown?: string | undefined;
-  /** Of a forged tool: what its host functions may open. */
-  requires?: Requirements | undefined;
-  /** Of a composed tool. */
-  steps?: readonly PlannedStep[] | undefined;
-}
-
-export interface ExplainedCall extends ExplainedDecision {
-  /** Of a forged tool that may be called: what the policy would refuse of its work, each with the rule. */
-  refused?: readonly string[];
-}
+import type { ExplainCallDeps, ExplainedCall } from './types.ts';
 
 /**
  * Explains what a real call would meet, with the functions of the call: the defaults of its arguments, listing, input schema, the policy

@@ -250,9 +250,8 @@ function forgedCalls(path: fc.Arbitrary<string>): fc.Arbitrary<AskedCall>[] {
   return names.map((name) => call(name, { value, path, note: text }, []));
 }
 
-/** Calls of all tools, some of them malformed. */
-export function askedCalls(workspace: string, count: number): fc.Arbitrary<AskedCall[]> {
-  const path = fc.constantFrom(
+function pathsIn(workspace: string): fc.Arbitrary<string> {
+  return fc.constantFrom(
     'data/a.csv',
     './data//a.csv',
     'new.txt',
@@ -269,6 +268,11 @@ export function askedCalls(workspace: string, count: number): fc.Arbitrary<Asked
     `${workspace}/data/a.csv`,
     `${workspace}-other/a`,
   );
+}
+
+/** Calls of all tools, some of them malformed. */
+export function askedCalls(workspace: string, count: number): fc.Arbitrary<AskedCall[]> {
+  const path = pathsIn(workspace);
   const calls = [
     call('file_read', { path, firstLine: fc.constantFrom<Json>(1, 0, 'x') }, []),
     call('file_write', { path, text }),

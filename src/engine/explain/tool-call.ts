@@ -12,9 +12,9 @@ import { assertCallable } from '../../tools/checks/admission.ts';
 import type { CallerContext, Tool, ToolDescriptor } from '../../tools/contract.ts';
 import { toolsWithoutPorts } from '../built-in.ts';
 import { compileToolSettings, type CompiledToolSettings } from '../settings/tool-settings.ts';
-import type { ExplainCallDeps, ExternalTool } from './explain-call.ts';
 import { noteWork } from './noted-work.ts';
 import type { Steps } from './steps.ts';
+import type { ExplainCallDeps, ExternalTool } from './types.ts';
 import { UnknownRepositories } from './unknown-repositories.ts';
 
 /** What no check of a call refuses. */
@@ -73,8 +73,7 @@ export class CheckedCall {
 
   #meet(found: FoundTool, given: Json, settings: CompiledToolSettings, depth: number): MetCall {
     const { decider, schemas, snapshot } = this.#deps;
-    const { descriptor, tool, other } = found;
-    const { agent } = snapshot;
+    const { descriptor, other } = found;
     const decide = (request: PolicyRequest): Decision => this.#steps.decide(request);
     if (other?.unavailable !== undefined) throw notAvailable(other.unavailable);
     const quiet = (request: PolicyRequest): Decision => decider.decide(request);
@@ -84,9 +83,16 @@ export class CheckedCall {
     assertCallable(descriptor, input, { decide: quiet, schemas });
     this.#steps.note('input-schema', 'passed', 'the arguments match the input schema');
     const decision = decideOrThrow({ decide }, toolRequest(descriptor, input));
-    noteChecksOfUse(this.#steps, agent.spec);
+    noteChecksOfUse(this.#steps, snapshot.agent.spec);
     const approved = { rule: decision.rule, hosts: hostsOf(descriptor, input) };
     this.#within = decision.effect === 'Escalate' ? withApprovedConnections(decider, approved) : decider;
+    this.#open(found, input);
+    return this.#work(found, input, { decision, refused: [] }, settings, depth);
+  }
+
+  /** What the tool opens, and refuses by its arguments. */
+  #open({ tool, other }: FoundTool, input: Json): void {
+    const { agent } = this.#deps.snapshot;
     for (const request of other?.requests ?? []) {
       const opened = this.#steps.decide(request, this.#within);
       // An approver who permits the call permits what it opens.
@@ -95,7 +101,6 @@ export class CheckedCall {
     (tool ?? other)?.check?.(input, { ...CALLER, agent: agent.name, namespace: agent.namespace });
     this.#unknown?.note(this.#steps);
     if (other?.unknown !== undefined) this.#steps.note('connection', 'not-applicable', other.unknown);
-    return this.#work(found, input, { decision, refused: [] }, settings, depth);
   }
 
   /** The first step that runs has arguments that follow from those of the call; the others depend on its result. */

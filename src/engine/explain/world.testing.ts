@@ -12,7 +12,7 @@ import { policyDenied } from '../../tools/authorize.ts';
 import type { Tool, ToolDescriptor } from '../../tools/contract.ts';
 import { builtInDescriptors } from '../built-in.ts';
 import type { EnginePorts } from '../ports.ts';
-import type { ExternalTool } from './explain-call.ts';
+import type { ExternalTool } from './types.ts';
 
 /** The tools beside the built-in ones, for a real engine and for an explanation. */
 

@@ -5,9 +5,7 @@ const TO_AGENT = 'spec.promotion.toAgent';
 const LEVEL = 'spec.levels[]';
 const MILESTONE = 'spec.strategy.milestone';
 const CATEGORY = 'spec.strategy.categories[]';
-const CONSTRAINTS = ['files', 'network', 'git', 'code', 'terminal', 'requireApproval'].map(
-  (name) => `constraints.${name}`,
-);
+const CONSTRAINTS = ['files', 'network', 'git', 'terminal', 'requireApproval'].map((name) => `constraints.${name}`);
 
 export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   Agent: {
@@ -293,6 +291,10 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
 export const FOR_HUMAN_READERS: readonly string[] = [
   'Agent.spec.description',
   'TrustPolicy.spec.description',
+  // It has one value.
+  'TrustPolicy.spec.constraints.code',
+  'TrustPolicy.spec.levels[].constraints.code',
+  'Agent.spec.constraints.code',
   'EmergentTool.spec.withheldSource.bytes',
   'Approval.spec.request',
   'Approval.spec.reason',

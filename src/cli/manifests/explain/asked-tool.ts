@@ -1,6 +1,6 @@
 import { DEFAULT_ACTION, TOOL_APIS, TOOL_CATEGORIES } from '../../../api/v1alpha1/actions.ts';
 import { builtInDescriptors } from '../../../engine/built-in.ts';
-import type { ExternalTool } from '../../../engine/explain/explain-call.ts';
+import type { ExternalTool } from '../../../engine/explain/types.ts';
 import { forgedPermissions } from '../../../forge/forged-tool.ts';
 import { splitReference } from '../../../forge/request.ts';
 import { digestOf } from '../../../lib/canonical.ts';
@@ -34,7 +34,7 @@ export async function askedTool(
     if (options.forged === true) throw usageError(`--forged: "${reference}" is no forged tool; leave --forged out`);
     return [found];
   }
-  if (options.forged === true) return [toldForged(reference, options)];
+  if (options.forged === true) return [forgedByOptions(reference, options)];
   const all = await source.tools();
   const [tool, problem] = selected(named(all, reference));
   if (tool !== undefined) {
@@ -43,7 +43,7 @@ export async function askedTool(
     return described(tool, all);
   }
   if (problem !== undefined) throw usageError(`"${reference}" ${problem}`);
-  if (options.category !== undefined) return [told(reference, options.category)];
+  if (options.category !== undefined) return [toolByOptions(reference, options.category)];
   const names = [
     ...new Set([...known.map(({ descriptor }) => descriptor.name), ...all.map((one) => one.artifact.name)]),
   ];
@@ -66,14 +66,14 @@ function selected(found: readonly ForgedTool[]): [ForgedTool | undefined, string
   return [undefined, `is a forged tool that is not in service: ${inactive.inactive}`];
 }
 
-function told(name: string, category: string): ExternalTool {
+function toolByOptions(name: string, category: string): ExternalTool {
   const known = oneOf('category', category, TOOL_CATEGORIES);
   const descriptor = { name, description: '', inputSchema: {}, sideEffects: true, locality: 'Brokered' as const };
   return { descriptor: { ...descriptor, category: known, action: DEFAULT_ACTION[known] }, requests: [] };
 }
 
 /** A forged tool that is nowhere yet. Its schema is not known, so it takes any arguments. */
-function toldForged(reference: string, options: PolicyQuestion): ExternalTool {
+function forgedByOptions(reference: string, options: PolicyQuestion): ExternalTool {
   if (options.category !== undefined || options.action !== undefined)
     throw usageError('--forged: the category and the action of a forged tool follow from --api; leave out the option');
   const apis = (options.api ?? []).map((api) => oneOf('api', api, TOOL_APIS));
@@ -87,7 +87,10 @@ function toldForged(reference: string, options: PolicyQuestion): ExternalTool {
   const { name } = splitReference(reference);
   const { hosts, ...permissions } = forgedPermissions({ apis, domains });
   const descriptor = {
-    ...{ name, description: '', inputSchema: {}, ...permissions },
+    name,
+    description: '',
+    inputSchema: {},
+    ...permissions,
     sideEffects: hosts !== undefined,
     locality: hosts === undefined ? ('Local' as const) : ('Brokered' as const),
     forged: { digest: digestOf({ name }), tier: 'Session' as const, ...(hosts === undefined ? {} : { hosts }) },

@@ -3,7 +3,7 @@ import { connectedHost } from '../../../capabilities/assess.ts';
 import { brokeredDescriptor } from '../../../capabilities/assess-namespace.ts';
 import { type BrokeredCapability, brokeredCapability } from '../../../capabilities/capability-object.ts';
 import type { Connection } from '../../../connections/connection.ts';
-import type { ExternalTool } from '../../../engine/explain/explain-call.ts';
+import type { ExternalTool } from '../../../engine/explain/types.ts';
 import { namespaceOf } from '../policy-snapshot.ts';
 
 type Objects = readonly LoadedManifests['objects'][number]['object'][];

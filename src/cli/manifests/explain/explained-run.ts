@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { assertSessionId } from '../../../agent/session/session-id.ts';
 import type { LoadedManifests } from '../../../api/manifests.ts';
-import type { ExplainCallDeps, ExternalTool } from '../../../engine/explain/explain-call.ts';
+import type { ExplainCallDeps, ExternalTool } from '../../../engine/explain/types.ts';
 import { TemperError } from '../../../lib/errors.ts';
 import { isElsewhere } from '../../../mcp/client/read-servers.ts';
 import type { PolicyRequest, PolicySnapshot } from '../../../policy/types.ts';

@@ -42,7 +42,7 @@ export function forgedSource(
     ...(context === undefined ? {} : { context }),
   };
   if (state !== undefined) {
-    if (selectsCluster(cluster, { ...io, environment: {} }))
+    if (kubeconfig !== undefined || context !== undefined)
       throw usageError(
         '--workspace decides as temper run, which is on no cluster; leave out --kubeconfig and --context',
       );

@@ -73,8 +73,11 @@ before(async () => {
   const registry = await openRegistry({ records, audit, clock: systemClock, builtIn: new Set() });
   const register = (artifact: ToolArtifact, session: string, agent = 'analyst'): Promise<void> =>
     registry.register(anAcceptance(artifact), {
-      ...{ agent, namespace: 'default', session },
-      ...{ rootMessage: 'm', authorModel: 'replay/author' },
+      agent,
+      namespace: 'default',
+      session,
+      rootMessage: 'm',
+      authorModel: 'replay/author',
     });
   await register(DOUBLE, 's-1');
   await register(OTHER_DOUBLE, 's-2');
@@ -146,7 +149,10 @@ describe('temper policy explain about forged tools', () => {
       active: false,
       conditions: [
         {
-          ...{ type: 'Active', status: 'False', reason: 'Demoted', message: 'by alice' },
+          type: 'Active',
+          status: 'False',
+          reason: 'Demoted',
+          message: 'by alice',
           lastTransitionTime: '2026-03-01T09:00:00Z',
         },
       ],
@@ -183,20 +189,20 @@ describe('temper policy explain about forged tools', () => {
     assert.equal(cluster.requests.length, 2, 'a known category needs no cluster');
   });
 
-  it('a forged tool that is nowhere yet is told by its requirements', async () => {
-    const told = { forged: true, tool: 'later', input: '{}' };
-    assert.equal((await explain(told)).verdict, 'Allow grant.tools');
-    const api = { ...told, api: ['fetch'], domain: ['*.example.com', 'evil.test'] };
+  it('a forged tool that is nowhere yet is decided by its requirements', async () => {
+    const asked = { forged: true, tool: 'later', input: '{}' };
+    assert.equal((await explain(asked)).verdict, 'Allow grant.tools');
+    const api = { ...asked, api: ['fetch'], domain: ['*.example.com', 'evil.test'] };
     const { verdict, refused } = await explain(api);
     assert.deepEqual([verdict, refused], ['Allow grant.tools', ['fetch evil.test (grant.network)']]);
     const guarded = { ...api, tainted: true, private: true };
     assert.equal((await explain(guarded)).verdict, 'Escalate private.network');
     const wrong: readonly (readonly [Partial<PolicyExplainOptions>, RegExp])[] = [
-      [{ ...told, domain: ['a.test'] }, /--domain needs --api fetch/],
-      [{ ...told, path: ['a'] }, /--path needs --api fs\.readFile/],
-      [{ ...told, api: ['eval'] }, /--api "eval" is not one of/],
-      [{ ...told, api: ['fetch'], domain: ['a b'] }, /--domain: /],
-      [{ ...told, category: 'web' }, /follow from --api/],
+      [{ ...asked, domain: ['a.test'] }, /--domain needs --api fetch/],
+      [{ ...asked, path: ['a'] }, /--path needs --api fs\.readFile/],
+      [{ ...asked, api: ['eval'] }, /--api "eval" is not one of/],
+      [{ ...asked, api: ['fetch'], domain: ['a b'] }, /--domain: /],
+      [{ ...asked, category: 'web' }, /follow from --api/],
       [{ host: 'a.test', forged: true }, /--forged works with --tool only/],
       [{ tool: 'file_read', domain: ['a.test'] }, /--domain is a requirement of a forged tool/],
     ];
@@ -225,11 +231,17 @@ spec:
     gateway: {
       connections: [
         {
-          ...{ name: 'tools', hosts: ['git.corp.internal:443'], private: true, namespaces: [namespace] },
-          ...{ credential: { existingSecret: 'git', key: 'token' }, repository: { url: PRIVATE } },
+          name: 'tools',
+          hosts: ['git.corp.internal:443'],
+          private: true,
+          namespaces: [namespace],
+          credential: { existingSecret: 'git', key: 'token' },
+          repository: { url: PRIVATE },
         },
         {
-          ...{ name: 'crm', hosts: ['crm.example.com:443'], namespaces: [namespace] },
+          name: 'crm',
+          hosts: ['crm.example.com:443'],
+          namespaces: [namespace],
           credential: { existingSecret: 'crm', key: 'token' },
         },
       ],

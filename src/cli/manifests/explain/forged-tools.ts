@@ -2,7 +2,7 @@ import { LABELS } from '../../../api/cluster.ts';
 import type { EmergentTool, ToolArtifact } from '../../../api/v1alpha1/emergenttool.ts';
 import { openAudit } from '../../../audit/recorded-trail.ts';
 import { builtInDescriptors, builtInNames } from '../../../engine/built-in.ts';
-import type { ExternalTool } from '../../../engine/explain/explain-call.ts';
+import type { ExternalTool } from '../../../engine/explain/types.ts';
 import { forgedDescriptor } from '../../../forge/forged-tool.ts';
 import { parseArtifact } from '../../../forge/parse-artifact.ts';
 import { splitReference } from '../../../forge/request.ts';
