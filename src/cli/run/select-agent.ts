@@ -94,7 +94,7 @@ export function unusedObjectsNote({ objects }: LoadedManifests): string | undefi
   const unused = objects.filter(({ object }) => !isUsed(object));
   if (unused.length === 0) return undefined;
   const names = unused.map(({ object }) => `${object.kind}/${object.metadata.name}`).join(', ');
-  return `temper run uses Agents, TrustPolicies, and Capabilities with an HTTP or MCP backend or without a tool only, and ignores ${printable(names, 500)}`;
+  return `temper run uses Agents, TrustPolicies, and Capabilities with an HTTP, MCP or A2A backend or without a tool only, and ignores ${printable(names, 500)}`;
 }
 
 function isUsed(object: AnyResource): boolean {
@@ -103,7 +103,7 @@ function isUsed(object: AnyResource): boolean {
 }
 
 function isExecuted({ backend }: CapabilitySpec): boolean {
-  return backend?.http !== undefined || backend?.mcp !== undefined;
+  return backend?.http !== undefined || backend?.mcp !== undefined || backend?.a2a !== undefined;
 }
 
 function noAgent(agents: readonly Agent[], found: number, { agent, namespace }: AgentChoice): TemperError {

@@ -8,7 +8,8 @@ import { toolRequest } from '../../tools/authorize.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
 import type { Steps } from './steps.ts';
 
-export type Requirements = Pick<ToolArtifact['requires'], 'domains' | 'paths'>;
+/** The hosts and files that a forged tool declares. */
+export type DeclaredReach = Pick<ToolArtifact['requires'], 'domains' | 'paths'>;
 
 /** What the work of a forged tool is decided with. */
 interface WorkDeps {
@@ -32,7 +33,7 @@ interface Work {
  */
 export function noteWork(
   steps: Steps,
-  { requires, steps: called }: { requires: Requirements | undefined; steps: readonly string[] },
+  { requires, steps: called }: { requires: DeclaredReach | undefined; steps: readonly string[] },
   { decider, workspace, tools }: WorkDeps,
 ): string[] {
   const work: Work[] = [

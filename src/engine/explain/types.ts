@@ -3,7 +3,7 @@ import type { Decider, ExplainedDecision, PolicyRequest, PolicySnapshot } from '
 import type { NamedRepositories } from '../../toolbox/git/remote/port.ts';
 import type { Tool, ToolDescriptor } from '../../tools/contract.ts';
 import type { SchemaCompiler } from '../../tools/json-schema/compiler.ts';
-import type { Requirements } from './noted-work.ts';
+import type { DeclaredReach } from './noted-work.ts';
 
 export interface ExplainCallDeps {
   decider: Decider;
@@ -30,7 +30,7 @@ export interface ExternalTool {
   /** What decides about its calls and is not known here. */
   unknown?: string | undefined;
   /** Of a forged tool: what its host functions may open. */
-  requires?: Requirements | undefined;
+  requires?: DeclaredReach | undefined;
   /** Of a composed tool. */
   steps?: readonly PlannedStep[] | undefined;
 }
