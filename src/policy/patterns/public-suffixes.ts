@@ -1,8 +1,8 @@
-import { parse } from 'tldts';
 import { edgeChild, edgeLength, edgeStart, labelText, nodeFlags, rulesRoot } from 'tldts/dist/cjs/src/data/trie.js';
+import suffixes from 'tldts/dist/cjs/src/suffix-trie.js';
 
-/** Names as they are, by the rules of registries and those of platforms. */
-const NAMES = { allowPrivateDomains: true, extractHostname: false, detectIp: false } as const;
+/** The rules of registries and those of platforms. */
+const ALL_RULES = { allowIcannDomains: true, allowPrivateDomains: true };
 /** One suffix for each name that is not one and has some below it, such as `amazonaws.com`. */
 const SUFFIX_BELOW = suffixesBelow();
 
@@ -22,9 +22,10 @@ export function sharedSuffixFlaw(labels: readonly string[], deep: boolean): stri
 
 /** Whether a name is one, or each name below it, as the rule `*.kawasaki.jp` says. */
 function isPublicSuffix(name: string): boolean {
+  const found = { publicSuffix: '', isIcann: false, isPrivate: false };
   // No rule names the label "-". For a name that no rule covers, the answer is its last label.
-  const { publicSuffix, isIcann, isPrivate } = parse(`-.${name}`, NAMES);
-  return (isIcann === true || isPrivate === true) && (publicSuffix ?? '').length >= name.length;
+  suffixes.default(`-.${name}`, ALL_RULES, found);
+  return (found.isIcann || found.isPrivate) && found.publicSuffix.length >= name.length;
 }
 
 /** Reads the tree of the library, whose functions answer for single names only. */

@@ -10,3 +10,22 @@ declare module 'tldts/dist/cjs/src/data/trie.js' {
   export const labelText: string;
   export const rulesRoot: number;
 }
+
+/** The look-up in this tree. The index of the package contains another copy of both. */
+declare module 'tldts/dist/cjs/src/suffix-trie.js' {
+  interface FoundSuffix {
+    publicSuffix: string | null;
+    /** By a rule of a registry. */
+    isIcann: boolean | null;
+    /** By a rule of a platform. Both are false for a name that no rule covers. */
+    isPrivate: boolean | null;
+  }
+  const exported: {
+    default: (
+      hostname: string,
+      options: { allowIcannDomains: boolean; allowPrivateDomains: boolean },
+      found: FoundSuffix,
+    ) => void;
+  };
+  export default exported;
+}
