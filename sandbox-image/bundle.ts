@@ -18,6 +18,7 @@ import {
   linkedPageProgram,
   linkedVetting,
   undiciCore,
+  withoutPublicSuffixes,
 } from './bundle-plugins.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -39,6 +40,8 @@ const KEPT_IMPORTS = {
   operator: /^src\/(?:cli\/serve\/serve\.ts$|operator\/)/,
   cli: /^src\/(?!cli\/serve\/|gateway\/|egress\/|operator\/)/,
 } as const;
+/** The bundles of pods of agents and of verifications. */
+const POD_BUNDLES: readonly Bundle[] = ['agent', 'verifier', 'sandbox', 'mcp-bridge'];
 /** Imports that each bundle keeps. */
 const SHARED_IMPORTS = /^(?:package\.json|src\/cli\/stack-traces\.ts)$/;
 
@@ -86,6 +89,7 @@ export async function bundle(name: Bundle, folder: string): Promise<void> {
       undiciCore(),
       lazyHttp(),
       asciiPatterns(),
+      ...(POD_BUNDLES.includes(name) ? [withoutPublicSuffixes()] : []),
     ],
     logLevel: 'warning',
   });

@@ -26,6 +26,12 @@ describe('the configuration of the egress proxy', () => {
     const of = (httpsProxy: string) => egressConfig({ ...LEAST, httpsProxy }).upstreamProxy;
     assert.deepEqual(of('http://Proxy.example:3128/'), { host: 'proxy.example', port: 3_128 });
     assert.deepEqual(of('http://10.0.0.9'), { host: '10.0.0.9', port: 80 });
+    const { upstreamProxy } = egressConfig({
+      ...LEAST,
+      httpsProxy: 'http://10.0.0.9',
+      httpsProxyCredentialFile: '/proxy/credentials',
+    });
+    assert.deepEqual(upstreamProxy, { host: '10.0.0.9', port: 80, credentialFile: '/proxy/credentials' });
   });
 
   it('a missing, unknown or invalid field is refused with its path', () => {
@@ -37,6 +43,7 @@ describe('the configuration of the egress proxy', () => {
       [{ ...LEAST, httpsProxy: 'https://proxy.example:3128' }, /\/httpsProxy/],
       [{ ...LEAST, httpsProxy: 'http://user:password@proxy.example:3128' }, /\/httpsProxy/],
       [{ ...LEAST, httpsProxy: 'http://proxy.example:99999' }, /\/httpsProxy.*99999/],
+      [{ ...LEAST, httpsProxyCredentialFile: '/proxy/credentials' }, /httpsProxyCredentialFile.*set httpsProxy too/],
       [undefined, /configuration of the egress proxy/],
     ];
     for (const [value, words] of invalid) {

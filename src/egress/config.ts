@@ -13,7 +13,7 @@ const Path = (description: string) => Type.String({ minLength: 1, maxLength: 4_0
 const Port = (description: string) => Type.Integer({ minimum: 0, maximum: 65_535, description });
 const Host = Type.String({ minLength: 1, maxLength: 253, description: 'Address to listen on. Default all.' });
 
-/** `http://host:port`, without a password. */
+/** `http://host:port`; a file has the password. */
 const HTTP_PROXY = /^http:\/\/([A-Za-z0-9._-]{1,253})(?::(\d{1,5}))?\/?$/;
 
 /** The configuration file of `temper serve egress`. */
@@ -43,6 +43,7 @@ const EgressConfigFile = Type.Object(
         description: 'The HTTP proxy that every connection to the internet passes.',
       }),
     ),
+    httpsProxyCredentialFile: Type.Optional(Path('File with `user:password` of that proxy.')),
     logLevel: Type.Optional(Type.Enum(['debug', 'info', 'warn', 'error'])),
     maxConnections: Type.Optional(
       Type.Integer({ minimum: 100, maximum: 100_000, description: 'Open connections; further ones are closed.' }),
@@ -72,26 +73,37 @@ export function egressConfig(value: unknown): EgressConfig {
     throw new TemperError('TEMPER_CONFIGURATION_INVALID', `the configuration of the egress proxy: ${list}`);
   }
   const file: Static<typeof EgressConfigFile> = value;
-  const { listen, health, tls, gateway, excludedRanges, httpsProxy, logLevel, maxConnections } = file;
+  const { listen, health, tls, gateway, excludedRanges, logLevel, maxConnections } = file;
+  const upstreamProxy = upstreamProxyOf(file);
   return {
     listen: { host: listen?.host ?? '::', port: listen?.port ?? PORTS.egress },
     health: { host: health?.host ?? '::', port: health?.port ?? PORTS.health },
     tls,
     gateway,
     isExcluded: addressRanges(excludedRanges ?? []),
-    ...(httpsProxy === undefined ? {} : { upstreamProxy: upstreamProxyOf(httpsProxy) }),
+    ...(upstreamProxy === undefined ? {} : { upstreamProxy }),
     logLevel: logLevel ?? 'info',
     maxConnections: maxConnections ?? DEFAULT_MAX_CONNECTIONS,
   };
 }
 
-function upstreamProxyOf(url: string): UpstreamProxy {
-  const [, host = '', digits = '80'] = HTTP_PROXY.exec(url) ?? [];
+function upstreamProxyOf({
+  httpsProxy,
+  httpsProxyCredentialFile: credentialFile,
+}: Static<typeof EgressConfigFile>): UpstreamProxy | undefined {
+  if (httpsProxy === undefined) {
+    if (credentialFile === undefined) return undefined;
+    throw new TemperError(
+      'TEMPER_CONFIGURATION_INVALID',
+      '/httpsProxyCredentialFile: without httpsProxy no proxy gets it; set httpsProxy too',
+    );
+  }
+  const [, host = '', digits = '80'] = HTTP_PROXY.exec(httpsProxy) ?? [];
   const port = Number(digits);
   if (port < 1 || port > 65_535) {
     throw new TemperError('TEMPER_CONFIGURATION_INVALID', `/httpsProxy: port ${port} does not exist`);
   }
-  return { host: host.toLowerCase(), port };
+  return { host: host.toLowerCase(), port, ...(credentialFile === undefined ? {} : { credentialFile }) };
 }
 
 /** Reads YAML or JSON. Throws TEMPER_CONFIGURATION_INVALID. */

@@ -13,6 +13,7 @@ import type { Logger } from '../telemetry/log.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 import { EGRESS_METRICS } from '../telemetry/temper-metrics.ts';
 import type { EgressConfig } from './config.ts';
+import { proxyAuthorization } from './route/proxy-credentials.ts';
 import { directRoute, type Route } from './route/route.ts';
 import { upstreamProxyRoute } from './route/upstream-proxy.ts';
 import { GatewayAuthorizer } from './gateway-authorizer.ts';
@@ -37,9 +38,15 @@ export interface EgressRun {
 const DRAIN_TIMEOUT_MS = 20_000;
 const DRAIN_POLL_MS = 100;
 
-/** Runs one replica of the egress proxy until the signal aborts and its connections have ended. */
+/**
+ * Runs one replica of the egress proxy until the signal aborts and its connections have ended. Throws TEMPER_CONFIGURATION_INVALID for a
+ * file with credentials of the upstream proxy that cannot be used.
+ */
 export async function runEgress(config: EgressConfig, run: EgressRun): Promise<void> {
   const { log, signal } = run;
+  const credentialFile = config.upstreamProxy?.credentialFile;
+  // A file that no connection can use ends the process here, and not each connection.
+  if (credentialFile !== undefined) await proxyAuthorization(credentialFile);
   await using stack = new AsyncDisposableStack();
   const registry = createRegistry();
   const metrics = registerMetrics(registry, EGRESS_METRICS);

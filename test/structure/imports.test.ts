@@ -111,6 +111,7 @@ const PACKAGES: Record<string, readonly string[]> = {
   croner: ['schedule'],
   'smol-toml': ['interop'],
   ulid: ['lib'],
+  tldts: ['policy'],
   'fast-check': ['*'],
   // Only its tests, which compare decisions.
   '@cedar-policy/cedar-wasm': ['policy'],

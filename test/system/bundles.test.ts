@@ -184,6 +184,14 @@ describe('the bundles of the images', { timeout: 600_000 }, () => {
     });
   }
 
+  it('the gateway, the operator and the command line hold the Public Suffix List, and the bundles of pods do not', async () => {
+    for (const name of [...ROLES, 'cli']) {
+      const sources = (await Promise.all((await filesOf(name)).map(sourcesOf))).flat();
+      const lists = sources.filter((source) => source.endsWith('tldts/src/data/trie.ts'));
+      assert.equal(lists.length, ['gateway', 'operator', 'cli'].includes(name) ? 1 : 0, name);
+    }
+  });
+
   it('the bundles of a pod hold no schema library: they use the types of the API, not its schemas', async () => {
     for (const role of ['agent', 'sandbox'] as const) {
       const sources = (await Promise.all((await filesOf(role)).map(sourcesOf))).flat();

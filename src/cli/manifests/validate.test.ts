@@ -76,6 +76,20 @@ describe('temper validate', () => {
     assert.match(out(), /0 valid objects, 2 problems in 1 file\n$/);
   });
 
+  it('validate refuses wildcards on public suffixes in a policy, and takes those on names that no list has', async () => {
+    const { io, out } = memoryIo(await mkdtemp(join(folder, 'suffixes-')));
+    const hosts = '["*.com", "**.github.io:8443", "**.svc.cluster.local", "*"]';
+    const policy = `apiVersion: temper.dev/v1alpha1\nkind: TrustPolicy\nmetadata: {name: p}\nspec:\n  egress: {allow: ${hosts}}\n`;
+    await writeFile(join(io.cwd, 'policy.yaml'), policy);
+    assert.equal(await validate({ paths: ['policy.yaml'], output: 'json' }, io), 1);
+    await rm(io.cwd, { recursive: true });
+    const [com, github, summary] = jsonLines(out());
+    assert.deepEqual([com?.['field'], github?.['field']], ['spec.egress.allow[0]', 'spec.egress.allow[1]']);
+    assert.match(String(com?.['message']), /public suffix "com".*name a domain/);
+    assert.match(String(github?.['message']), /public suffix "github\.io"/);
+    assert.deepEqual(summary, { summary: { valid: 0, problems: 2, warnings: 0, skipped: 0, ignoredFiles: 0 } });
+  });
+
   it('validate prints one JSON line per problem and one for the summary', async () => {
     const { io, out } = memoryIo(folder);
     // The third problem spans both sets: the samples contain policies of the namespace, but not the referenced one.

@@ -27,6 +27,7 @@ import { openModelSource } from './model-source.ts';
 import { countUsage } from './model-usage.ts';
 import { assertMessages } from '../input/message-text.ts';
 import { createPrinter } from './printer.ts';
+import { proxyNote } from './proxy-note.ts';
 import { environmentRedactor, redactingIo } from './redact.ts';
 import type { RunOptions } from './run-options.ts';
 import { noteIdle, readServedPorts, serveTeam } from './schedules/serve-team.ts';
@@ -44,7 +45,14 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
   if (manifests === undefined) return EXIT.refused;
   const isServing = options.serve === true;
   const { agent, agents, note } = isServing ? selectServed(manifests, options) : selectTeam(manifests, options);
-  if (note !== undefined) io.error(`note: ${note}\n`);
+  for (const text of [
+    note,
+    proxyNote(
+      io.environment,
+      agents.map((one) => one.agent),
+    ),
+  ])
+    if (text !== undefined) io.error(`note: ${text}\n`);
   const ports = await readServedPorts(options, io);
   const workspace = await existingFolder(resolve(io.cwd, options.workspace));
   const state = resolve(io.cwd, options.state);

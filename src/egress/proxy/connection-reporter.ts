@@ -14,10 +14,14 @@ export interface ConnectionReporterOptions {
   connections: Pick<OpenConnections, 'reportable' | 'reported' | 'endAll'>;
 }
 
-/** Twice this and the timeout of a report are below five seconds: the longest time that an agent keeps connections after its suspension. */
 const INTERVAL_MS = 1_500;
+/** After a report that failed. */
+const RETRY_MS = 500;
 const REPORT_TIMEOUT_MS = 1_000;
-/** Without an answer for so long, no connection stays open: the proxy alone cannot know whether it may. */
+/**
+ * Without a report that began so lately and succeeded, no connection stays open: the proxy alone cannot know whether it may. It is the
+ * longest time that an agent keeps connections after its gateway knows of its suspension.
+ */
 const MAX_SILENCE_MS = 4_000;
 
 /**
@@ -28,13 +32,14 @@ export class ConnectionReporter {
   readonly #options: ConnectionReporterOptions;
   readonly #due = new Notifier();
   #isDue = false;
-  #lastSuccess: number;
+  /** When the last report began that succeeded: what it confirms was true then. */
+  #confirmedAt: number;
   /** Undefined before the first report. */
   #hasGateway: boolean | undefined;
 
   constructor(options: ConnectionReporterOptions) {
     this.#options = options;
-    this.#lastSuccess = options.clock.monotonic();
+    this.#confirmedAt = options.clock.monotonic();
   }
 
   /** A gateway took the last report. Before that, and without it, the replica cannot allow a connection. */
@@ -50,18 +55,34 @@ export class ConnectionReporter {
 
   /** Reports at once, until the signal aborts, and once more then. */
   async run(signal: AbortSignal): Promise<void> {
+    const watching = this.#endInSilence(signal);
     do {
       await this.#reportAll();
       await this.#wait(signal);
     } while (!signal.aborted);
     await this.#reportAll();
+    await watching;
+  }
+
+  async #endInSilence(signal: AbortSignal): Promise<void> {
+    const { clock, connections } = this.#options;
+    while (!signal.aborted) {
+      const left = this.#confirmedAt + MAX_SILENCE_MS - clock.monotonic();
+      if (left <= 0) {
+        connections.endAll(
+          new TemperError('TEMPER_GATEWAY_UNAVAILABLE', 'no gateway confirms that the connection may stay'),
+        );
+      }
+      await clock.sleep(left > 0 ? left : RETRY_MS, signal).catch(() => undefined);
+    }
   }
 
   async #wait(signal: AbortSignal): Promise<void> {
     if (this.#isDue) return;
     const waiting = new AbortController();
     const either = AbortSignal.any([signal, waiting.signal]);
-    const slept = this.#options.clock.sleep(INTERVAL_MS, either).catch(() => undefined);
+    const interval = this.#hasGateway === true ? INTERVAL_MS : RETRY_MS;
+    const slept = this.#options.clock.sleep(interval, either).catch(() => undefined);
     await Promise.race([slept, this.#due.wait(either)]);
     waiting.abort();
   }
@@ -69,6 +90,7 @@ export class ConnectionReporter {
   async #reportAll(): Promise<void> {
     const { connections, clock, log } = this.#options;
     this.#isDue = false;
+    const began = clock.monotonic();
     const all = connections.reportable;
     const size = MAX_REPORTED_CONNECTIONS;
     // Also without connections: the answer says whether this replica can allow one.
@@ -77,28 +99,24 @@ export class ConnectionReporter {
     );
     const results = await Promise.allSettled(batches.map((batch) => this.#report(batch)));
     const failed = results.find((result) => result.status === 'rejected');
-    const now = clock.monotonic();
     const mustLog = this.#hasGateway !== false || all.length > 0;
     this.#hasGateway = failed === undefined;
-    if (failed === undefined) {
-      this.#lastSuccess = now;
-      return;
-    }
-    if (mustLog) log.warn({ error: failed.reason }, 'connections could not be reported; it will be retried');
-    if (now - this.#lastSuccess < MAX_SILENCE_MS) return;
-    connections.endAll(
-      new TemperError('TEMPER_GATEWAY_UNAVAILABLE', 'no gateway confirms that the connection may stay'),
-    );
+    if (failed === undefined) this.#confirmedAt = began;
+    else if (mustLog) log.warn({ error: failed.reason }, 'connections could not be reported; it will be retried');
   }
 
   async #report(batch: readonly OpenConnection[]): Promise<void> {
     const { authorizer, connections, clock } = this.#options;
     const reports = batch.map((connection) => connection.report());
-    const ended = await authorizer.report(reports, {
-      signal: AbortSignal.timeout(REPORT_TIMEOUT_MS),
-      deadline: clock.monotonic() + REPORT_TIMEOUT_MS,
-      key: 'report',
-    });
+    const [answered, late] = [new AbortController(), new AbortController()];
+    void clock.sleep(REPORT_TIMEOUT_MS, answered.signal).then(
+      () => late.abort(new TemperError('TEMPER_TIMEOUT', 'the gateway did not answer a report in time')),
+      () => undefined,
+    );
+    const deadline = clock.monotonic() + REPORT_TIMEOUT_MS;
+    const ended = await authorizer
+      .report(reports, { signal: late.signal, deadline, key: 'report' })
+      .finally(() => answered.abort());
     for (const [index, connection] of batch.entries()) connections.reported(connection, reports[index]?.bytes ?? 0);
     for (const end of ended) endOne(batch, end);
   }

@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { after, before, beforeEach, describe, it } from 'node:test';
+import { inspect } from 'node:util';
 import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { Network } from '../../net/dialer.ts';
 import { plainTarget, tunnelTarget } from '../request/target.ts';
+import { proxyAuthorization } from './proxy-credentials.ts';
 import { upstreamProxyRoute } from './upstream-proxy.ts';
 
 type Answer = (request: IncomingMessage, client: Socket) => void;
@@ -85,6 +90,74 @@ describe('connections through an upstream proxy', { timeout: 600_000 }, () => {
     }
     answer = (_request, client) => void client.destroy();
     await assert.rejects(route(target, NEVER_ABORTED));
+  });
+
+  describe('which demands credentials', () => {
+    let folder: string;
+    let file: string;
+    const target = tunnelTarget('api.example.com:443');
+    const withFile = (credentialFile: string) =>
+      upstreamProxyRoute({ host: 'proxy.corp', port: 3_128, credentialFile }, network);
+
+    before(async () => {
+      folder = await mkdtemp(join(tmpdir(), 'temper-proxy-'));
+      file = join(folder, 'credentials');
+    });
+    after(() => rm(folder, { recursive: true }));
+    beforeEach(() => {
+      answer = (request, client) => {
+        const [scheme, credentials = ''] = (request.headers['proxy-authorization'] ?? '').split(' ');
+        const text = Buffer.from(credentials, 'base64').toString();
+        if (scheme === 'Basic' && text === 'temper:pä:ss word') accept(request, client);
+        else client.end('HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm="corp"\r\n\r\n');
+      };
+    });
+
+    it('the proxy gets the credentials of the file, as it is at the time of the connection, and the target gets none', async () => {
+      await writeFile(file, 'temper:before\n');
+      const rotated = withFile(file);
+      await fails(
+        rotated(target, NEVER_ABORTED),
+        'TEMPER_FETCH_FAILED',
+        /status 407: it does not take the credentials/,
+      );
+      await writeFile(file, 'temper:pä:ss word\n');
+      const { socket } = await rotated(target, NEVER_ABORTED);
+      socket.write('hello');
+      const [echo] = (await once(socket, 'data')) as [Buffer];
+      assert.equal(String(echo), 'hello');
+    });
+
+    it('without credentials the error says that the proxy demands a password', async () => {
+      await fails(route(target, NEVER_ABORTED), 'TEMPER_FETCH_FAILED', /status 407: it demands a password/);
+    });
+
+    it('no error contains a part of the credentials, and a file that is none opens no connection', async () => {
+      await writeFile(file, 'temper:secret-of-the-proxy');
+      const shown = async (work: Promise<unknown>) =>
+        work.then(
+          () => 'no error',
+          (error: unknown) => inspect(error),
+        );
+      assert.doesNotMatch(await shown(withFile(file)(target, NEVER_ABORTED)), /secret-of|dGVtcGVy/);
+      asked = [];
+      for (const text of [
+        '',
+        ':password',
+        'secret-without-a-user',
+        'temper:secret\r\nX-Injected: 1',
+        `a:${'s'.repeat(1_100)}`,
+      ]) {
+        await writeFile(file, text);
+        const pending = withFile(file)(target, NEVER_ABORTED);
+        await fails(pending, 'TEMPER_FETCH_FAILED', /no valid credentials of the upstream proxy/);
+        const atStart = await shown(proxyAuthorization(file));
+        assert.match(atStart, /TEMPER_CONFIGURATION_INVALID/);
+        assert.doesNotMatch(atStart, /secret|X-Injected|ssss/);
+      }
+      await fails(withFile(join(folder, 'none'))(target, NEVER_ABORTED), 'TEMPER_FETCH_FAILED', /no valid credentials/);
+      assert.deepEqual(asked, []);
+    });
   });
 
   it('an answer that does not come ends with the signal', async () => {

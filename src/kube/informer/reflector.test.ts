@@ -49,6 +49,19 @@ describe('the reflector', () => {
     );
   });
 
+  it('a change is in the store, and every listener has it, as soon as its event arrives: no timer stands between', async () => {
+    await using scene = await aWatchedScene();
+    const { api, clock, reflector, until } = scene;
+    const seen: unknown[] = [];
+    reflector.subscribe(({ key, object }, origin) => {
+      if (origin === 'change') seen.push([key, object.spec.value, reflector.store.get('team/a')?.spec.value]);
+    });
+    const before = clock.monotonic();
+    api.set('a', 10);
+    await until(() => seen.length > 0, 'the change', 0);
+    assert.deepEqual([seen, clock.monotonic()], [[['team/a', 10, 10]], before]);
+  });
+
   it('an expired continue token restarts the list without pages', async () => {
     await using scene = await createReflectorFixture();
     const { api, reflector, until } = scene;

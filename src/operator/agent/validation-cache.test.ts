@@ -29,6 +29,20 @@ describe('the validation of specs in the operator', () => {
     assert.match(problem('Open', 3) ?? '', /"Open" exceeds/);
   });
 
+  it('a wildcard on a public suffix is reported for the agent and for its policy, with the field and what to write', () => {
+    const agent = anAgent({ grants: { network: ['api.example.com', '*.github.io'] } });
+    assert.match(
+      new ValidationCache().specError(agent) ?? '',
+      /^spec\.grants\.network\[1\]: .*public suffix "github\.io".*name a domain/,
+    );
+    const policy = aPolicy({ egress: { allow: ['**.co.uk'] } });
+    assert.match(new ValidationCache().specError(policy) ?? '', /^spec\.egress\.allow\[0\]: .*public suffix "co\.uk"/);
+    assert.match(
+      new ValidationCache().policyViolations(anAgent({}), policy).grant ?? '',
+      /spec\.egress\.allow of policy ".*" "\*\*\.co\.uk" is not a pattern/,
+    );
+  });
+
   it('patterns of one agent take a bounded number of steps, and the next agent is validated in full', () => {
     const cache = new ValidationCache();
     const small = anAgent({ denyTools: ['b*'], grants: { tools: ['ba*'] } });

@@ -6,7 +6,7 @@ export const DEFAULT_PORT = '443';
 const MAX_HOST = 253;
 
 /** A host in normal form: lower case, punycode, no trailing dot. `address` is true for an IP literal; IPv6 is in brackets. */
-interface Host {
+export interface Host {
   address: boolean;
   labels: readonly string[];
 }

@@ -35,7 +35,7 @@ function randomSegment(next: (limit: number) => number, length: number): string 
 }
 
 function randomHost(next: (limit: number) => number): string {
-  const labels = Array.from({ length: 1 + next(3) }, () => ['a', 'b', 'com'][next(3)] ?? 'a');
+  const labels = Array.from({ length: 1 + next(3) }, () => ['a', 'b', 'corp'][next(3)] ?? 'a');
   const head = ['', '', '*.', '**.'][next(4)] ?? '';
   return `${head}${labels.join('.')}${['', '', ':443', ':80', ':*'][next(5)] ?? ''}`;
 }

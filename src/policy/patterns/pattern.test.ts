@@ -66,13 +66,18 @@ describe('a pattern', () => {
     ['host', '*api.example.com', 1],
     ['host', 'https://example.com', 7],
     ['host', '10.0.0.*', 8],
-    ['host', '*.0.0.1', 1],
+    ['host', '*.0.0.1', 3],
     ['host', '10.0.0.0/8', 9],
     ['host', 'example.com:', 13],
     ['host', 'example.com:0', 13],
     ['host', 'example.com:99999', 13],
     ['host', '::1', 1],
     ['host', 'a..b', 1],
+    ['host', '*.com', 3],
+    ['host', '**.co.uk:*', 4],
+    ['host', '**.GitHub.io.', 4],
+    ['host', '*.公司.cn', 3],
+    ['host', '**.amazonaws.com', 4],
   ];
   for (const [kind, text, position] of REFUSED) {
     it(`the parser refuses ${kind} ${JSON.stringify(text.slice(0, 24))} and reports the position`, () => {

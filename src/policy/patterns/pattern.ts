@@ -1,7 +1,8 @@
 import { subjectPatternFlaw } from '../../events/subject.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
-import { DEFAULT_PORT, parseHost, parsePort, splitPort } from './hosts.ts';
+import { DEFAULT_PORT, type Host, parseHost, parsePort, splitPort } from './hosts.ts';
+import { sharedSuffixFlaw } from './public-suffixes.ts';
 import { ROOT, SEPARATORS, joinPath, parseSubject, pathSegments } from './pattern-subjects.ts';
 import type { Subject, SubjectKind } from './pattern-subjects.ts';
 
@@ -156,7 +157,8 @@ function hostPattern(text: string): Pattern {
   const { head, name } = splitWildcard(split.host);
   const host = name === '' && head.length > 0 ? { address: false, labels: [] } : parseHost(name);
   if (host === undefined) throw invalid(text, 'host', positionOfHostFault(split.host, name), hostFault(name));
-  if (host.address && head.length > 0) throw invalid(text, 'host', 0, 'an IP address takes no wildcard');
+  const flaw = wildcardFlaw(head, host);
+  if (flaw !== undefined) throw invalid(text, 'host', split.host.length - name.length, flaw);
   const plain = head.length === 0 && port !== '*';
   return {
     kind: 'host',
@@ -172,6 +174,11 @@ function splitWildcard(host: string): { head: Segment[]; name: string } {
   if (host.startsWith('**.')) return { head: ['**'], name: host.slice(3) };
   if (host.startsWith('*.')) return { head: [['', '']], name: host.slice(2) };
   return { head: [], name: host };
+}
+
+function wildcardFlaw([wildcard]: readonly Segment[], { address, labels }: Host): string | undefined {
+  if (wildcard === undefined || labels.length === 0) return undefined;
+  return address ? 'an IP address takes no wildcard' : sharedSuffixFlaw(labels, wildcard === '**');
 }
 
 function positionOfHostFault(host: string, name: string): number {

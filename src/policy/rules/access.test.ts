@@ -65,6 +65,22 @@ describe('decisions about connections', () => {
     assert.equal(outcome(to('example.org'), { ...all, level: 'restricted' }), 'Deny constraint.network');
   });
 
+  it('an object from before the rule, with a wildcard on a public suffix, allows nothing', () => {
+    for (const [network, allow] of [
+      [['**.com'], ['*']],
+      [['*'], ['**.com']],
+      [['api.example.com', '*.com'], ['**']],
+    ] as const) {
+      const change = { agent: { grants: { network: [...network] } }, policy: { egress: { allow: [...allow] } } };
+      for (const level of ['restricted', 'standard']) {
+        const decider = createDecider(aSnapshot({ ...change, level }));
+        const { effect, rule, reason } = decider.decide(to('api.example.com'));
+        assert.deepEqual([effect, rule], ['Deny', 'policy.invalid']);
+        assert.match(reason, /public suffix "com"/);
+      }
+    }
+  });
+
   it('fewer connections are allowed in a tainted session', () => {
     const tainted = (rule?: { deny?: ('network' | 'forge')[]; network?: string[] }) =>
       outcome(to('api.example.com'), {
@@ -239,8 +255,8 @@ describe('decisions about forging', () => {
     const agent = { ...apis('fetch'), grants: { network: ['api.example.com'] } };
     const ask = (...domains: string[]) => outcome(forge('Sandbox', ['fetch'], domains), { agent, policy });
     assert.equal(ask('api.example.com'), 'Allow forge.enabled');
-    for (const domain of ['example.com', 'www.example.com', 'evil.net', 'api.*.com', '*']) {
-      assert.notEqual(ask('api.example.com', domain), 'Allow forge.enabled', domain);
+    for (const domain of ['example.com', 'www.example.com', 'evil.net', 'api.*.com', '*', '*.com']) {
+      assert.equal(ask('api.example.com', domain), 'Deny policy.forge.domains', domain);
     }
     assert.equal(outcome(forge('Sandbox', [], ['api.example.com']), { agent, policy }), 'Deny policy.forge.domains');
   });

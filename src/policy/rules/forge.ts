@@ -1,5 +1,6 @@
 import { describeLimit } from '../constraints/constrained-level.ts';
 import { includes, newSearchBudget } from '../patterns/pattern-containment.ts';
+import { PATTERN_RULES } from '../patterns/pattern-rules.ts';
 import { compilePattern } from '../patterns/pattern.ts';
 import type { PatternSet } from '../patterns/pattern-set.ts';
 import type { PreparedPolicy } from '../prepare.ts';
@@ -110,8 +111,11 @@ function domainRule(prepared: PreparedPolicy): Rule<ForgeRuleInput> {
       // One budget, because the author of the tool chooses the number of domains.
       const budget = newSearchBudget();
       for (const domain of domains) {
+        const flaw = PATTERN_RULES.patternError(domain, 'host');
+        if (flaw !== undefined) return deny(`Domain "${domain}" is not a host pattern: ${flaw}.`);
+        const pattern = compilePattern(domain, 'host');
         for (const [field, set] of lists) {
-          if (!includes(set.patterns, compilePattern(domain, 'host'), budget)) {
+          if (!includes(set.patterns, pattern, budget)) {
             return deny(`Domain "${domain}" is not within ${field}, which allows ${set.describe()}.`);
           }
         }

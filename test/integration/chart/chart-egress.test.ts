@@ -101,6 +101,37 @@ describe('the egress proxy in the chart', () => {
     assert.ok(!ports.includes(undefined));
   });
 
+  it('the credentials of the proxy of the company are a file of the egress proxy alone', async () => {
+    const proxy = ['--set', 'egress.proxy.httpsProxy=http://proxy.corp:3128'];
+    const credential = ['--set', 'egress.proxy.credential.existingSecret=corporate-proxy'];
+    const objects = await renderChart(...proxy, ...credential);
+    const config = egressConfig(configOf(objects, 'temper-egress', 'egress.yaml'));
+    const credentialFile = '/etc/temper/proxy/credentials';
+    assert.deepEqual(config.upstreamProxy, { host: 'proxy.corp', port: 3_128, credentialFile });
+    const naming = objects.filter((object) => JSON.stringify(object).includes('corporate-proxy'));
+    assert.deepEqual(
+      naming.map(({ kind, metadata }) => `${kind}/${metadata.name}`),
+      ['Deployment/temper-egress'],
+    );
+    interface PodSpec {
+      volumes: { name: string; secret?: object }[];
+      containers: { args: string[]; env?: unknown; volumeMounts: { name: string; mountPath: string }[] }[];
+    }
+    const [deployment] = naming;
+    assert.ok(deployment !== undefined);
+    const { spec } = (deployment['spec'] as { template: { spec: PodSpec } }).template;
+    assert.partialDeepStrictEqual(spec.volumes.find(({ name }) => name === 'proxy')?.secret, {
+      secretName: 'corporate-proxy',
+      items: [{ key: 'credentials', path: 'credentials' }],
+    });
+    const [container] = spec.containers;
+    assert.equal(container?.volumeMounts.find(({ name }) => name === 'proxy')?.mountPath, '/etc/temper/proxy');
+    assert.deepEqual([container?.env, container?.args.length], [undefined, 4]);
+    await assert.rejects(renderChart(...credential), /egress\.proxy\.credential.*set egress\.proxy\.httpsProxy/);
+    const without = await renderChart(...proxy);
+    assert.equal(JSON.stringify(without).includes('/etc/temper/proxy'), false);
+  });
+
   it('the operator reads the certificate authorities that agents trust for their hosts, where a ConfigMap has them', async () => {
     const read = async (...flags: string[]) => {
       const objects = await renderChart(...flags);

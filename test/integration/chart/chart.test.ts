@@ -76,6 +76,7 @@ describe('the chart', () => {
     ['operator.resources.cpu=lots', '/operator/resources/cpu'],
     ['nats.enabled=yes', '/nats/enabled'],
     ['egress.proxy.httpsProxy=https://proxy.corp', '/egress/proxy/httpsProxy'],
+    ['egress.proxy.credential.password=x', '/egress/proxy/credential'],
     ['egress.excludedRanges={10.0.0.0}', '/egress/excludedRanges/0'],
     ['egress.excludedRanges={fd00::/8}', '/egress/excludedRanges/0'],
     ['nats.replicas=2', '/nats/replicas'],
