@@ -157,7 +157,7 @@ function constrainedPolicyOf(choose: Choices): TrustPolicySpec {
     files: choose.one('Workspace', 'Project', 'Full'),
     network: choose.one('None', 'Allowlist', 'Open'),
     terminal: choose.one('None', 'RestrictedCommands', 'Full'),
-  });
+  }) as NonNullable<TrustPolicySpec['constraints']>;
   return { ...policyOf(choose), level: { ceiling: choose.one('restricted', 'elevated') }, constraints };
 }
 

@@ -101,7 +101,8 @@ export function childAgentTests(open: () => MessageClient): void {
     assertError(refused, 422, 'TEMPER_CHILD_REFUSED');
     for (const field of ['grants.tools', 'grants.network', 'grants.shell', 'forge.enabled', 'limits.turns'])
       assert.ok(refused.text.includes(field), field);
-    const strict = await parent({ autonomy: undefined }, { autonomy: 'Semi', constraints: { network: 'None' } });
+    const semi = { autonomy: 'Semi', rules: { allow: ['org:hire'] }, constraints: { network: 'None' } };
+    const strict = await parent({ autonomy: undefined }, semi);
     const looser = { autonomy: 'Full', constraints: { network: 'Open' } };
     const exceeding = await spawn(strict, await work(strict), { name: 'looser', prompt: 'x', spec: looser });
     assertError(exceeding, 422, 'TEMPER_CHILD_REFUSED');
