@@ -205,7 +205,7 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
       : undefined,
     events,
     clock,
-    scanResult: createOutputScanner(agent.policy.spec, events),
+    resultScan: createOutputScanner(agent.policy.spec, events),
     ...compileToolSettings(agent.spec, builtInDescriptors(), schemas),
     observe(call) {
       markByCall(call);

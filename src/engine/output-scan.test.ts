@@ -78,6 +78,18 @@ function theTools(received: Received): Tool[] {
       received.nested.push(output);
       return output;
     }),
+    aTool('outermost', async (_, { invoke, op }) => {
+      const result = await invoke('outer', {}, op);
+      return result.ok ? result.output : null;
+    }),
+    aTool('reader', async (_, { invoke, op }) => {
+      const result = await invoke('local', {}, op);
+      return result.ok ? result.output : null;
+    }),
+    aTool('troubled', async (_, { invoke, op }) => {
+      const result = await invoke('failing', {}, op);
+      throw new TemperError('TEMPER_TOOL_FAILED', result.ok ? 'no failure' : result.error.message);
+    }),
     aTool('watcher', async (event) => {
       received.hooked.push(event);
       return {};
@@ -85,9 +97,7 @@ function theTools(received: Received): Tool[] {
   ];
 }
 
-const GRANTS = {
-  tools: ['local', 'remote', 'hidden', 'failing', 'outer', 'watcher', 'agent_run', 'forge_tool', 'file_read'],
-};
+const GRANTS = { tools: ['*'] };
 
 /** Its output for 1 has a credential, which neither its source nor its tests have. */
 const MINT: JsonObject = {
@@ -216,10 +226,25 @@ describe('the scan of results in an engine', () => {
     const result = await call('outer', {});
     await engine.stop();
     assert.deepEqual(received.nested, [{ text: TEXT }]);
-    assert.deepEqual(result.ok && result.output, { text: `${MARKER} ${HIDDEN}` }, 'outer itself is no host');
+    assert.deepEqual(result.ok && result.output, { text: `${MARKER} ${ESCAPED}` }, 'outer carries content of a host');
     assert.equal(warnings().length, 1, 'only what left the tools counts');
     const summaries = events.flatMap((event) => (event.type === 'tool-result' ? [event.summary] : []));
     assert.deepEqual(summaries, [`{"text":"${MARKER} ${ESCAPED.replace('\\', '\\\\')}"}`]);
+  });
+
+  it('a tool that got a result of a host at any depth passes on escapes, and one that did not keeps the characters', async () => {
+    assert.equal(await textOf('outermost'), `${MARKER} ${ESCAPED}`);
+    assert.equal(await textOf('troubled'), `no entry with ${MARKER} ${ESCAPED}`);
+    assert.equal(await textOf('reader'), `${MARKER} ${HIDDEN}`);
+    assert.equal(await textOf('outermost', { invisibleCharacters: 'Keep' }), `${MARKER} ${HIDDEN}`);
+  });
+
+  it('a call that got a result of a host does not change the results of other calls', async () => {
+    const { call, engine } = await anEngine();
+    await Promise.all([call('outer', {}), call('reader', {})]);
+    const result = await call('reader', {});
+    await engine.stop();
+    assert.deepEqual(result.ok && result.output, { text: `${MARKER} ${HIDDEN}` });
   });
 
   it('a hook gets scanned results, also of a call that a tool makes', async () => {
@@ -260,7 +285,14 @@ describe('the scan of results in an engine', () => {
     assert.equal(result?.text, JSON.stringify({ text: Array.from(`${MARKER} ${ESCAPED}`) }));
   });
 
-  it('the tests of a forge compare real results', async () => {
+  it('a program of the model gets escapes from a tool that calls a host', async () => {
+    const code = "return { text: (await ctx.manager.invoke('outermost', {})).text.split('') };";
+    const { requests } = await prompts('invoke', { code }, { agent: { invocation: 'Code' } });
+    const result = requests.at(-1)?.messages.findLast((item) => item.role === 'tool');
+    assert.equal(result?.text, JSON.stringify({ text: Array.from(`${MARKER} ${ESCAPED}`) }));
+  });
+
+  it('the tests of a forge compare real results, and calls of the composed tool give escapes', async () => {
     const { call, engine } = await anEngine({ policy: { tainted: { deny: ['network'] } } });
     const forged = await call('forge_tool', {
       name: 'show_hidden',
@@ -273,8 +305,10 @@ describe('the scan of results in an engine', () => {
       },
       testCases: [{ input: { page: 'first' }, expectedOutput: { text: HIDDEN } }],
     });
-    await engine.stop();
     assert.ok(forged.ok, JSON.stringify(forged));
+    const made = await call('show_hidden', { page: 'second' });
+    await engine.stop();
+    assert.deepEqual(made.ok && made.output, { text: ESCAPED });
   });
 
   it('the evidence of a tool has the digest of its real output', async () => {

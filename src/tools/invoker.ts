@@ -29,7 +29,15 @@ import { type CallHooks, isHookCall } from './hooks/call-hooks.ts';
 import { type EventSink, inSession } from './events.ts';
 import { type LoopGuard, NO_LOOP_GUARD } from './loop-guard.ts';
 import type { SchemaCompiler } from './json-schema/compiler.ts';
-import { type EndedCall, isCallOfTool, nestedCaller, nestedCalls, type RunToEnd } from './nested/nested-calls.ts';
+import {
+  type EndedCall,
+  isCallOfTool,
+  nestedCaller,
+  nestedCalls,
+  NestedResults,
+  type RunToEnd,
+} from './nested/nested-calls.ts';
+import type { ResultScan } from './output-scan/result-scan.ts';
 import { createdFile } from './recording/created-file.ts';
 import { CallRecorder } from './recording/call-recorder.ts';
 import type { RunningCalls } from './running-calls.ts';
@@ -70,7 +78,7 @@ export interface InvokerDeps {
    * The result for models, programs, hooks, clients and events; absent: as the tool returned it. A tool that called the tool gets the real
    * result, and so does a forge.
    */
-  scanResult?: ((tool: ToolDescriptor, result: ToolResult, caller: CallerContext) => ToolResult) | undefined;
+  resultScan?: ResultScan | undefined;
   /** Time limit of one call of this tool, in milliseconds. */
   timeoutOf(tool: Tool['descriptor']): number;
   /** Receives each call that reached its tool, before the caller gets the result. Must return quickly. */
@@ -94,7 +102,8 @@ export function createInvoker(deps: InvokerDeps): Invoker {
   const run = async (requested: RequestedCall): Promise<EndedCall | ParkedCall> => {
     const { name, caller } = requested;
     const input = deps.withDefaults?.(name, requested.input, caller) ?? requested.input;
-    const call = { ...requested, input };
+    const nested = new NestedResults(requested.runToEnd);
+    const call = { ...requested, input, runToEnd: nested.runToEnd };
     const started = deps.clock.monotonic();
     const spanName = shownName(name);
     const attributes = { [ATTRIBUTES.operation]: 'execute_tool', [ATTRIBUTES.tool]: spanName };
@@ -128,7 +137,9 @@ export function createInvoker(deps: InvokerDeps): Invoker {
     }
     const facts = auditFacts(result, input, caller);
     await deps.audit.append(record(result.ok ? 'tool.called' : 'tool.call-failed', facts), 'written');
-    return tool === undefined ? { result, shown: result } : released(deps, tool, call, result);
+    if (tool === undefined) return { result, shown: result, isFromHost: false };
+    const isFromHost = nested.areFromHost || deps.resultScan?.isFromHost(tool.descriptor) === true;
+    return released(deps, tool, call, result, isFromHost);
   };
   const runToEnd: RunToEnd = async (name, input, caller, op) => {
     const ended = await run({ name, input, caller, op, runToEnd, mayPark: false });
@@ -163,10 +174,12 @@ async function released(
   { descriptor }: Tool,
   { input, caller, op }: RequestedCall,
   result: ToolResult,
+  isFromHost: boolean,
 ): Promise<EndedCall> {
-  const shown = isForgeTestCall(caller) ? result : (deps.scanResult?.(descriptor, result, caller) ?? result);
+  const scan = isForgeTestCall(caller) ? undefined : deps.resultScan;
+  const shown = scan?.scan(descriptor, result, { caller, isFromHost }) ?? result;
   await deps.hooks?.afterCall({ tool: descriptor.name, input, caller }, shown, op);
-  return { result: isCallOfTool(caller) ? result : shown, shown };
+  return { result: isCallOfTool(caller) ? result : shown, shown, isFromHost };
 }
 
 /** The call of a tool as its caller asked for it. */

@@ -38,7 +38,8 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         Suspended: 'The agent is suspended. Ready stays True; see Active.',
         TrustPolicyNotFound:
           'The TrustPolicy that the agent refers to does not exist in its namespace. Create it, or change spec.trustPolicyRef.',
-        GrantDenied: 'The agent has a grant that exceeds its TrustPolicy. Narrow the grant, or extend the policy.',
+        GrantDenied:
+          'A grant, a constraint, the autonomy or the priority of the agent exceeds its TrustPolicy. The message names the field. Narrow it, or extend the policy.',
         AgentQuotaExceeded:
           'The TrustPolicy already has its maximum number of agents. Delete an agent, or raise spec.quotas.agents.',
         InvalidSpec: 'The spec is invalid. The message names the field and the rule.',

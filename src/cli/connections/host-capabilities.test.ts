@@ -16,6 +16,7 @@ import type { CallContext } from '../../tools/contract.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import { hostCapabilities } from './host-capabilities.ts';
 import { parseUserConnections, type UserConnection } from './read-connections.ts';
+import { connectionNames } from './user-connections.ts';
 
 const TOKEN = 'rates-token-0123456789';
 
@@ -149,6 +150,26 @@ describe('tools of Capabilities with an HTTP backend in a run', () => {
     assert.match(problems[0] ?? '', /^Capability\/elsewhere .*connections\.yaml/);
     assert.match(problems[1] ?? '', /^Capability\/reader .*another tool is named "file_read"/);
     assert.match(problems[2] ?? '', /^Capability\/unknown .*connections\.yaml/);
+  });
+
+  it('no Capability may name the connection of a repository, and the reason names the connection', () => {
+    const git = { url: 'https://rates.example.com/code.git', mayPushDefaultBranch: false };
+    const connections = [connection(), connection({ name: 'code', git })];
+    const http = (name: string) => ({ http: { url: 'https://rates.example.com/v1', connection: name } });
+    const { tools, problems } = run(
+      [
+        capability('backend', { backend: http('code') }),
+        capability('required', { backend: http('rates'), requiredSecrets: ['code'] }),
+        capability('permitted', { requiredSecrets: ['rates'] }),
+      ],
+      connections,
+    );
+    const refusal =
+      'cannot be used: connection "code" has git in connections.yaml, so its credential is for that repository; name a connection without git';
+    assert.deepEqual(problems, [`Capability/backend ${refusal}`, `Capability/required ${refusal}`]);
+    const names = tools({ fetchWith } as HostToolDeps).map(({ descriptor }) => descriptor.name);
+    assert.deepEqual(names, ['permitted']);
+    assert.deepEqual([...connectionNames(connections, [{ name: 'server' }])], ['rates', 'server']);
   });
 });
 

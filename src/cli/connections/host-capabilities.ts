@@ -9,6 +9,7 @@ import type { HostTools } from '../../standalone/team/host-tools.ts';
 import { hostTool, type UsableTarget } from './host-tool.ts';
 import type { TokenOf } from './reach-host.ts';
 import type { UserConnection } from './read-connections.ts';
+import { withoutRepositories } from './user-connections.ts';
 
 type Usable = Extract<AssessedCapability<BrokeredCapability, UsableTarget>, { usable: object }>;
 
@@ -33,7 +34,9 @@ export function hostCapabilities(
   const ownTools = ownToolNames();
   const namespaces = [...new Set(capabilities.map(({ metadata }) => metadata.namespace ?? 'default'))];
   const assessed = assessNamespace(capabilities.flatMap(withBackend), {
-    connections: connections.map((own): UsableTarget => ({ name: own.name, hosts: own.hosts, namespaces, own })),
+    connections: withoutRepositories(connections).map(
+      (own): UsableTarget => ({ name: own.name, hosts: own.hosts, namespaces, own }),
+    ),
     mcpServers: [],
     hasEgress: true,
     reserved: new Set([...builtInNames(), ...others]),
@@ -41,13 +44,16 @@ export function hostCapabilities(
     schemaProblem: ({ tool }) => capabilitySchemaProblem(tool),
     characters: (capability) => JSON.stringify(brokeredDescriptor(capability)).length,
   });
+  const repositories = new Set(connections.flatMap(({ name, git }) => (git === undefined ? [] : [name])));
   const usable = assessed.filter((one): one is Usable => one.usable !== undefined);
   return {
     tools: (deps) => usable.map((one) => hostTool(one, token, deps)),
     problems: assessed.flatMap(({ capability, unavailable }) =>
       unavailable === undefined
         ? []
-        : [`Capability/${printable(capability.name, 80)} cannot be used: ${problemOf(unavailable)}`],
+        : [
+            `Capability/${printable(capability.name, 80)} cannot be used: ${problemOf(unavailable, capability, repositories)}`,
+          ],
     ),
   };
 }
@@ -62,10 +68,22 @@ function withBackend(capability: Capability): BrokeredCapability[] {
 }
 
 /** The next step is one of the user and not of a platform team. */
-function problemOf({ reason, message }: Unavailable): string {
+function problemOf(
+  { reason, message }: Unavailable,
+  capability: BrokeredCapability,
+  repositories: ReadonlySet<string>,
+): string {
+  const ofRepository = namedConnections(capability).find((name) => repositories.has(name));
+  if (reason === 'ConnectionMissing' && ofRepository !== undefined)
+    return `connection "${printable(ofRepository, 80)}" has git in connections.yaml, so its credential is for that repository; name a connection without git`;
   if (reason === 'ConnectionMissing')
     return 'connections.yaml of your configuration folder has not the connection that it names';
   if (reason === 'HostNotPermitted')
     return 'its connection does not name the host and port of its url in connections.yaml';
   return message;
+}
+
+function namedConnections({ spec: { requiredSecrets = [] }, backend: { http, a2a } }: BrokeredCapability): string[] {
+  const connection = http?.connection ?? a2a?.connection;
+  return [...requiredSecrets, ...(connection === undefined ? [] : [connection])];
 }

@@ -8,10 +8,15 @@ export async function userConnections(io: CliIo): Promise<UserConnection[]> {
   return value === undefined ? [] : parseUserConnections(file, value);
 }
 
-/** The names that `requiredSecrets` of a Capability may have in a run: those of connections, and of MCP servers with accepted tools. */
+/** The connections that a Capability may name. With the credential of a repository it would act without the rules for its branches. */
+export function withoutRepositories<C extends Pick<UserConnection, 'git'>>(connections: readonly C[]): C[] {
+  return connections.filter(({ git }) => git === undefined);
+}
+
+/** The names that `requiredSecrets` of a Capability may have in a run: those of connections without a repository, and of MCP servers with accepted tools. */
 export function connectionNames(
-  connections: readonly Pick<UserConnection, 'name'>[],
+  connections: readonly Pick<UserConnection, 'name' | 'git'>[],
   servers: readonly { readonly name: string }[],
 ): ReadonlySet<string> {
-  return new Set([...connections, ...servers].map(({ name }) => name));
+  return new Set([...withoutRepositories(connections), ...servers].map(({ name }) => name));
 }

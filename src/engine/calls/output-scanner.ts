@@ -1,25 +1,27 @@
 import { isFromHost } from '../../agent/loop/taint-tracker.ts';
 import { originOfTool } from '../../agent/history/origins.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
-import type { CallerContext, ToolDescriptor, ToolResult } from '../../tools/contract.ts';
+import type { ToolResult } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
 import { isCallOfTool } from '../../tools/nested/nested-calls.ts';
+import type { ResultScan } from '../../tools/output-scan/result-scan.ts';
 import { type OutputScanSettings, scanOutput, scanText } from '../../tools/output-scan/scan-output.ts';
 
-export type OutputScanner = (tool: ToolDescriptor, result: ToolResult, caller: CallerContext) => ToolResult;
-
 /** Scans the results that leave the tools, as the policy says; undefined when it keeps all of them. */
-export function createOutputScanner({ outputScan }: TrustPolicySpec, events: EventSink): OutputScanner | undefined {
+export function createOutputScanner({ outputScan }: TrustPolicySpec, events: EventSink): ResultScan | undefined {
   const { credentials = 'Redact', invisibleCharacters = 'Escape' } = outputScan ?? {};
   const [redactsCredentials, escapes] = [credentials === 'Redact', invisibleCharacters === 'Escape'];
   if (!redactsCredentials && !escapes) return undefined;
-  return (tool, result, caller) => {
-    const escapesInvisible = escapes && isFromHost(originOfTool(tool));
-    const scanned = scannedResult(result, { redactsCredentials, escapesInvisible });
-    // What a tool passes to another one is redacted for events and hooks only: it has not left the tools.
-    if (scanned.credentials > 0 && !isCallOfTool(caller))
-      events(redactedEvent(tool.name, scanned.credentials), caller.session);
-    return scanned.result;
+  return {
+    isFromHost: (tool) => isFromHost(originOfTool(tool)),
+    scan(tool, result, call) {
+      const escapesInvisible = escapes && call.isFromHost;
+      const scanned = scannedResult(result, { redactsCredentials, escapesInvisible });
+      // What a tool passes to another one is redacted for events and hooks only: it has not left the tools.
+      if (scanned.credentials > 0 && !isCallOfTool(call.caller))
+        events(redactedEvent(tool.name, scanned.credentials), call.caller.session);
+      return scanned.result;
+    },
   };
 }
 

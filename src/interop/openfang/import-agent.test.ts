@@ -8,6 +8,7 @@ import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
 import { importAgent } from './import-agent.ts';
 import { leavesOf } from './keys/import-log.ts';
 import { CONTEXT, importToml } from './openfang.testing.ts';
+import { RENAMED_TOOLS } from './tool-names.ts';
 
 const resultsOf = (text: string): Record<string, string> =>
   Object.fromEntries(importToml(text).keys.map(({ key, result, field = '-' }) => [key, `${result} ${field}`]));
@@ -94,6 +95,48 @@ tools = ["a2a_send", "mcp_search_find", "process_start", "docker_exec", "apply_p
     for (const tool of ['agent_send', 'agent_message']) {
       const denied = importToml(`name = "a"\ntool_blocklist = ["${tool}"]\n[capabilities]\ntools = ["*"]`);
       assert.deepEqual(denied.agent.spec.denyTools, ['agent_send', 'agent_message']);
+    }
+  });
+
+  it('a denial by pattern denies what the tools of OpenFang that it matches are here, and the report says so', () => {
+    const deniedBy = (pattern: string) => {
+      const text = `name = "a"\ntool_blocklist = ["${pattern}"]\n[capabilities]\ntools = ["*"]`;
+      return importToml(text).agent.spec.denyTools;
+    };
+    assert.deepEqual(deniedBy('memory_st*'), ['memory_st*', 'memory_set']);
+    assert.deepEqual(deniedBy('*_recall'), ['*_recall', 'memory_get']);
+    assert.deepEqual(deniedBy('cron_*'), ['cron_*', 'schedule_create', 'schedule_list', 'schedule_delete']);
+    assert.deepEqual(deniedBy('system*'), ['system*', 'time_now']);
+    assert.deepEqual(deniedBy('*_send'), ['*_send', 'agent_message']);
+    assert.deepEqual(deniedBy('agent_mess*'), ['agent_mess*', 'agent_send']);
+    assert.deepEqual(deniedBy('memory_*'), ['memory_*'], 'the pattern covers the names here');
+    assert.deepEqual(deniedBy('*'), ['*']);
+
+    const { agent, keys } = importToml(`name = "a"
+tool_blocklist = ["memory_st*"]
+[capabilities]
+tools = ["memory_store", "memory_recall"]`);
+    assert.deepEqual(agent.spec.grants?.tools, ['memory_get']);
+    const reported = keys.filter(({ key }) => key === 'tool_blocklist[0]');
+    assert.deepEqual(
+      reported.map(({ result, field, note }) => [result, field, note]),
+      [
+        ['Imported', 'spec.denyTools[0]', undefined],
+        ['Changed', 'spec.denyTools[1]', 'matches memory_store, so it denies memory_set too'],
+      ],
+    );
+  });
+
+  it('every renamed tool is denied by a pattern of its name in OpenFang, wherever the star is', () => {
+    for (const [name, local] of RENAMED_TOOLS) {
+      for (let at = 0; at <= name.length; at += 1) {
+        const pattern = `${name.slice(0, at)}*${name.slice(at)}`;
+        const { agent } = importToml(
+          `name = "a"\ntool_blocklist = ["${pattern}"]\n[capabilities]\ntools = ["${name}"]`,
+        );
+        const isDenied = PATTERN_RULES.covers(agent.spec.denyTools ?? [], local, 'tool');
+        assert.ok(isDenied && agent.spec.grants?.tools === undefined, pattern);
+      }
     }
   });
 

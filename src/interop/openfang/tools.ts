@@ -5,7 +5,7 @@ import type { ImportContext } from './import-context.ts';
 import type { ImportLog } from './keys/import-log.ts';
 import { GrantList } from './values/grant-list.ts';
 import { booleanAt, isEmptyList, type TextItem, textAt, textsAt, valueAt } from './source/source-values.ts';
-import { absenceOf, PROFILES, RENAMED_TOOLS, SENDING_TOOLS, TOOL_NOTES } from './tool-names.ts';
+import { absenceOf, OPENFANG_TOOLS, PROFILES, RENAMED_TOOLS, SENDING_TOOLS, TOOL_NOTES } from './tool-names.ts';
 
 const TOOLS: FieldPath = ['capabilities', 'tools'];
 const ALLOW_WRITE: FieldPath = ['exec_policy', 'allow_file_write'];
@@ -107,14 +107,33 @@ function importDenied(source: JsonObject, context: ImportContext, log: ImportLog
   const path = ['tool_blocklist'];
   for (const { path: at, text } of textsAt(source, path, log)) {
     const name = text.trim();
-    const all = SENDING_TOOLS.has(name) ? [...SENDING_TOOLS] : [RENAMED_TOOLS.get(name)];
-    for (const local of all) denied.add(at, text, local);
+    if (!name.includes('*')) for (const local of deniedBy(name)) denied.add(at, text, local);
+    else denyPattern(at, text, denied, context);
   }
   if (isEmptyList(source, path)) log.imported(path, [], 'spec.denyTools', 'an empty list blocks nothing');
   const mayWrite = booleanAt(source, ALLOW_WRITE, log);
   if (mayWrite === false) denied.add(ALLOW_WRITE, 'false', 'file_write', 'denies file_write');
   if (mayWrite === true) log.imported(ALLOW_WRITE, true, 'spec.grants.tools', 'if capabilities.tools has file_write');
   return denied.patterns;
+}
+
+/** The tools here that a denial of this tool of OpenFang denies. */
+function deniedBy(name: string): readonly string[] {
+  return SENDING_TOOLS.has(name) ? [...SENDING_TOOLS] : [RENAMED_TOOLS.get(name) ?? name];
+}
+
+/** The pattern, and what the tools of OpenFang that it matches are here when they have other names. */
+function denyPattern(at: FieldPath, text: string, denied: GrantList, { patterns }: ImportContext): void {
+  const pattern = text.trim();
+  denied.add(at, text, pattern);
+  const added = new Set<string>();
+  for (const name of [...OPENFANG_TOOLS].filter((tool) => matchesStars(pattern, tool))) {
+    for (const local of deniedBy(name)) {
+      if (added.has(local) || patterns.covers([pattern], local, 'tool')) continue;
+      added.add(local);
+      denied.add(at, text, local, `matches ${name}, so it denies ${local} too`);
+    }
+  }
 }
 
 function logAllowList(source: JsonObject, allowList: readonly TextItem[], log: ImportLog): void {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
 import { anAgentSpec } from '../policy.testing.ts';
 import { admitChild, type ChildFacts, type ChildRequest } from './admission.ts';
 import { childName, childPrefix } from './child-name.ts';
@@ -29,6 +30,35 @@ describe('the admission of a child', () => {
   it('a manifest beyond the parent is refused with every field', () => {
     const spec = anAgentSpec({ grants: { tools: ['*'], network: ['*'] } });
     assert.match(refusal({ spec }) ?? '', /spec\.grants\.tools\[0\] "\*" exceeds .*spec\.grants\.network\[0\] "\*"/);
+  });
+
+  it('a manifest that is looser than the policy is refused where the parent leaves the field open', () => {
+    const policy: TrustPolicySpec = { autonomy: 'Supervised', constraints: { network: 'None', files: 'Workspace' } };
+    const constraints = { network: 'Open' as const, files: 'Full' as const };
+    const spec = anAgentSpec({ autonomy: 'Full', constraints });
+    assert.equal(
+      refusal({ spec }, { policy }),
+      [
+        'autonomy "Full" exceeds policy "standard" (autonomy is Supervised; an agent may only be stricter); narrow the grant or extend the policy',
+        'constraints.files "Full" exceeds policy "standard" (constraints.files is Workspace; an agent may only be stricter); narrow the grant or extend the policy',
+        'constraints.network "Open" exceeds policy "standard" (constraints.network is None; an agent may only be stricter); narrow the grant or extend the policy',
+      ].join('; '),
+    );
+    const within = anAgentSpec({ autonomy: 'Locked', constraints: { network: 'None' } });
+    assert.equal(refusal({ spec: within }, { policy }), undefined);
+    assert.equal(refusal({ spec: anAgentSpec() }, { policy }), undefined, 'the policy decides what all leave open');
+  });
+
+  it('an approval for an action that the policy does not register is refused, without hidden characters', () => {
+    const spec = anAgentSpec({ constraints: { requireApproval: ['example.com/ops:run', 'a\u200bb'] } });
+    const refused = refusal({ spec }) ?? '';
+    assert.match(refused, /requireApproval\[0\] "example\.com\/ops:run" is not a registered action type/);
+    assert.ok(!refused.includes('\u200b'), refused);
+  });
+
+  it('a copy of a template is not compared with the policy of its parent, which its user decided about', () => {
+    const policy: TrustPolicySpec = { constraints: { network: 'None' } };
+    assert.equal(refusal({ template: 'worker' }, { policy }), undefined);
   });
 
   it('a copy of a template may have more than its parent, and is no template itself', () => {

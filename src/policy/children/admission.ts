@@ -1,5 +1,7 @@
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
+import { printable } from '../../lib/printable.ts';
+import { grantsWithinPolicy } from '../grants.ts';
 import { inheritedSpec } from './inherited-spec.ts';
 import { inherits } from './inherits.ts';
 
@@ -23,6 +25,7 @@ export type ChildAdmission = { spec: AgentSpec } | { refused: string };
 const DEFAULT_PER_AGENT = 10;
 const DEFAULT_TOTAL = 100;
 const MAX_NAMED_REFUSALS = 5;
+const MAX_REFUSAL_CHARACTERS = 500;
 /** A child without messages does not keep a pod for longer. */
 const DEFAULT_IDLE = { scaleToZeroAfter: '10m' };
 
@@ -56,10 +59,19 @@ function ofTemplate(name: string, { template, parent }: ChildFacts): ChildAdmiss
   return { spec: { idle: DEFAULT_IDLE, ...spec, ...inherit } };
 }
 
-function ofManifest(wanted: AgentSpec, { parent }: ChildFacts): ChildAdmission {
-  const refusals = inherits(wanted, parent.spec);
-  if (refusals.length === 0) return { spec: { idle: DEFAULT_IDLE, ...inheritedSpec(wanted, parent.spec) } };
-  const named = refusals.slice(0, MAX_NAMED_REFUSALS).map(({ message }) => message);
-  const more = refusals.length - named.length;
-  return { refused: `${named.join('; ')}${more > 0 ? `; and ${more} more` : ''}` };
+/** Within its parent, and then within the policy: what the parent leaves open, only the policy limits. */
+function ofManifest(wanted: AgentSpec, { parent, policy }: ChildFacts): ChildAdmission {
+  const beyondParent = inherits(wanted, parent.spec);
+  if (beyondParent.length > 0) return refusedFor(beyondParent.map(({ message }) => message));
+  const spec = { idle: DEFAULT_IDLE, ...inheritedSpec(wanted, parent.spec) };
+  const beyondPolicy = grantsWithinPolicy(spec, policy);
+  if (beyondPolicy.length === 0) return { spec };
+  return refusedFor(beyondPolicy.map(({ message }) => printable(message, MAX_REFUSAL_CHARACTERS)));
+}
+
+function refusedFor(messages: readonly string[]): ChildAdmission {
+  const more = messages.length - MAX_NAMED_REFUSALS;
+  return {
+    refused: `${messages.slice(0, MAX_NAMED_REFUSALS).join('; ')}${more > 0 ? `; and ${more} more` : ''}`,
+  };
 }

@@ -2,9 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
+import { DIMENSION_NAMES, isTighter } from '../../api/v1alpha1/trust/constraints.ts';
 import { createDecider } from '../decider.ts';
+import { AUTONOMY_PRESETS } from '../tables.ts';
 import { anAgentSpec } from '../policy.testing.ts';
 import type { Decider, Effect, PolicyRequest } from '../types.ts';
+import { grantsWithinPolicy } from '../grants.ts';
+import { admitChild } from './admission.ts';
 import { inheritedSpec } from './inherited-spec.ts';
 import { inherits } from './inherits.ts';
 
@@ -147,6 +151,16 @@ function deciderOf(spec: AgentSpec, policy: TrustPolicySpec): Decider {
   });
 }
 
+/** The policies that an agent and its children have in common, with constraints. */
+function constrainedPolicyOf(choose: Choices): TrustPolicySpec {
+  const constraints = choose.maybe({
+    files: choose.one('Workspace', 'Project', 'Full'),
+    network: choose.one('None', 'Allowlist', 'Open'),
+    terminal: choose.one('None', 'RestrictedCommands', 'Full'),
+  }) as NonNullable<TrustPolicySpec['constraints']>;
+  return { ...policyOf(choose), level: { ceiling: choose.one('restricted', 'elevated') }, constraints };
+}
+
 describe('inheritance, over random pairs of agents', () => {
   it('no admitted child may do what its parent may not, over 100,000 pairs', () => {
     const choose = new Choices(20_261_123);
@@ -168,6 +182,33 @@ describe('inheritance, over random pairs of agents', () => {
       }
     }
     assert.ok(admitted > 20_000 && allowed > 5_000, `only ${admitted} pairs and ${allowed} requests were admitted`);
+  });
+
+  it('a child is admitted if it is within its parent and the policy, and is then as strict as the policy in each field', () => {
+    const choose = new Choices(20_261_204);
+    let [admitted, refused] = [0, 0];
+    for (let round = 0; round < 3_000; round += 1) {
+      const { child, parent } = pairOf(choose);
+      const policy = constrainedPolicyOf(choose);
+      if (inherits(child, parent).length > 0) continue;
+      const facts = { parent: { name: 'lead', spec: parent }, policy, template: undefined, children: 0, total: 0 };
+      const admission = admitChild({ spec: child }, facts);
+      const [problem] = grantsWithinPolicy(inheritedSpec(child, parent), policy);
+      if ('refused' in admission) {
+        refused += 1;
+        assert.ok(problem !== undefined && admission.refused.startsWith(problem.message), admission.refused);
+        continue;
+      }
+      admitted += 1;
+      assert.equal(problem, undefined);
+      const { constraints = {}, autonomy = 'Locked' } = admission.spec;
+      assert.ok(AUTONOMY_PRESETS.indexOf(autonomy) >= AUTONOMY_PRESETS.indexOf(policy.autonomy ?? 'Semi'), autonomy);
+      for (const name of DIMENSION_NAMES) {
+        const [own, most] = [constraints[name], policy.constraints?.[name]];
+        if (own !== undefined && most !== undefined) assert.ok(!isTighter(name, most, own), `${name} ${own}`);
+      }
+    }
+    assert.ok(admitted > 100 && refused > 100, `${admitted} children were admitted, ${refused} refused`);
   });
 
   it('an agent is within itself, and a child that states what it takes over is admitted as before', () => {

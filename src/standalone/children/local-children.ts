@@ -65,13 +65,17 @@ export function localChildren(parent: Member, decider: Decider, family: Family):
 }
 
 /** The complete spec of a child that is admitted now. Throws TEMPER_CHILD_REFUSED. */
-export function admittedSpec(request: ChildRequest, parent: Member, family: Family): AgentSpec {
+export function admittedSpec(
+  request: ChildRequest,
+  parent: Member,
+  family: Pick<Family, 'members' | 'find'>,
+): AgentSpec {
   const admission = admitChild(request, factsOf(request, parent, family));
   if ('refused' in admission) throw new TemperError('TEMPER_CHILD_REFUSED', admission.refused);
   return admission.spec;
 }
 
-function factsOf(request: ChildRequest, parent: Member, family: Family) {
+function factsOf(request: ChildRequest, parent: Member, family: Pick<Family, 'members' | 'find'>) {
   const template = 'template' in request ? family.find(request.template) : undefined;
   const children = family.members().filter(({ parent: of }) => of !== undefined);
   return {

@@ -13,6 +13,8 @@ export interface EndedCall {
   result: ToolResult;
   /** As hooks and events show it: scanned. */
   shown: ToolResult;
+  /** It has content of a host, or may have. */
+  isFromHost: boolean;
 }
 
 /** Calls a tool with every check. Throws only when the audit record cannot be written. */
@@ -24,6 +26,26 @@ export type RunToEnd = (name: string, input: Json, caller: CallerContext, op: Ca
  */
 export function isCallOfTool({ origin, stack }: Pick<CallerContext, 'origin' | 'stack'>): boolean {
   return origin === 'Compose' || origin === 'ForgeTest' || (origin === 'Hook' && stack.length > 0);
+}
+
+/** What the results of the calls below one call mean for its own result: a tool passes on what it gets. */
+export class NestedResults {
+  #areFromHost = false;
+  /** Calls a tool below the call. */
+  readonly runToEnd: RunToEnd;
+
+  constructor(runToEnd: RunToEnd) {
+    this.runToEnd = async (...call) => {
+      const ended = await runToEnd(...call);
+      if (ended.isFromHost) this.#areFromHost = true;
+      return ended;
+    };
+  }
+
+  /** Whether one of them so far has content of a host. */
+  get areFromHost(): boolean {
+    return this.#areFromHost;
+  }
 }
 
 /** The caller of the tools that this tool calls. */

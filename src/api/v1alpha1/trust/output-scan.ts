@@ -14,7 +14,7 @@ export const OutputScan = Type.Object(
       Type.Enum(['Escape', 'Keep'], {
         default: 'Escape',
         description:
-          'What becomes of control, zero-width and bidirectional characters in results from hosts and MCP servers: escapes such as `\\u{200b}`, or they stay.',
+          'What becomes of control, zero-width and bidirectional characters in results from hosts and MCP servers, and of tools that got such a result from another tool: escapes such as `\\u{200b}`, or they stay.',
       }),
     ),
   },

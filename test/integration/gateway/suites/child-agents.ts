@@ -93,7 +93,7 @@ export function childAgentTests(open: () => MessageClient): void {
     await poll('the end of the child', async () => (await childrenOf(lead)).length === 0);
   });
 
-  it('a child that asks for more than its parent has is refused with every field', async () => {
+  it('a child that asks for more than its parent has or its policy is refused with every field', async () => {
     const lead = await parent();
     const delivery = await work(lead);
     const spec = { grants: { network: ['*'], shell: ['*'] }, limits: { turns: 500 }, forge: { enabled: true } };
@@ -101,6 +101,13 @@ export function childAgentTests(open: () => MessageClient): void {
     assertError(refused, 422, 'TEMPER_CHILD_REFUSED');
     for (const field of ['grants.tools', 'grants.network', 'grants.shell', 'forge.enabled', 'limits.turns'])
       assert.ok(refused.text.includes(field), field);
+    const semi = { autonomy: 'Semi', rules: { allow: ['org:hire'] }, constraints: { network: 'None' } };
+    const strict = await parent({ autonomy: undefined }, semi);
+    const looser = { autonomy: 'Full', constraints: { network: 'Open' } };
+    const exceeding = await spawn(strict, await work(strict), { name: 'looser', prompt: 'x', spec: looser });
+    assertError(exceeding, 422, 'TEMPER_CHILD_REFUSED');
+    for (const field of ['autonomy "Full" exceeds policy', 'constraints.network "Open" exceeds policy'])
+      assert.ok(exceeding.text.replaceAll('\\"', '"').includes(field), exceeding.text);
     const invalid = { name: 'x', prompt: 'x', spec: { limits: { turns: 'many' } } };
     assertError(await spawn(lead, delivery, invalid, 'k-2'), 422, 'TEMPER_TOOL_INPUT_INVALID');
     const huge = { name: 'x', prompt: 'x'.repeat(17_000) };
