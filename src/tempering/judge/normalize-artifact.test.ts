@@ -200,6 +200,56 @@ describe('the material of a reviewer', () => {
     }
   });
 
+  it('words of the language say nothing where code does not use them', () => {
+    const words = { all: true, every: true, is: true, of: true, test: true };
+    const material = present({
+      ...source(`const data = { every: 1, test() { return data; } }; const { is: a, all } = data;
+        function execute(input) { return data.every.test.is.ok + data.all.of + data.test().is() + 'every' + ['is', 'all']; }`),
+      ...schema({ properties: words, required: ['every'] }),
+      tests: [{ input: canonicalJson(words), expectedOutput: '["every","test","is"]' }],
+    });
+    assert.doesNotMatch(material, /\b(?:all|every|is|of|test)\b/);
+    assert.match(material, /"inputSchema":\{"properties":\{"p\d":true,"p\d":true/);
+  });
+
+  it('the members of the language that code uses stay, as do names that a reviewer looks for', () => {
+    const code = [
+      'Object.is(1, 2)',
+      'Math.floor(1)',
+      'performance.now()',
+      'input.filter(1)',
+      'input?.every(1)',
+      '[].concat.call([], 1)',
+      'String.prototype.trim.call("")',
+      'input.raw``',
+      'input["constructor"]',
+      'new Error().stack',
+      '({ then: 1, get: 1, has: 1 })',
+    ];
+    for (const expression of code) {
+      const shown = JSON.stringify(expression).slice(1, -1);
+      assert.ok(present(returning(expression)).includes(shown), expression);
+    }
+    const taken = present(
+      source('const { floor, trunc: cut } = Math; function execute(input) { return input.floor; }'),
+    );
+    assert.match(taken, /const \{ floor: v\d, trunc: v\d \} = Math/);
+    assert.match(taken, /return input\.p1;/);
+  });
+
+  it('symbols stay as separators and numbers, and are replaced where they could be letters', () => {
+    for (const text of [', ', '-->', '2024-01-01 10:00:00', '192.168.100.200', '-1.5', '12.5%']) {
+      assert.ok(present(returning(quoted(text))).includes(`\\"${text}\\"`), text);
+    }
+    for (const text of ['.- .--. .--.', '|_||_||_|_', '<|>_<|>_<|>']) {
+      assert.ok(!present(returning(quoted(text))).includes(text), text);
+    }
+    const operators = ['==', '!=', '<=', '>='];
+    assert.match(present(returning(JSON.stringify(operators))), /\[\\"==\\",\\"!=\\",\\"<=\\",\\">=\\"\]/);
+    assert.match(present(returning(JSON.stringify(['+', '-', '*', '/', '%', '&']))), /\\"\*\\",\\"\/\\",\\"%\\"/);
+    assert.doesNotMatch(present(returning(JSON.stringify(['.-', '.--.', '---', '...-', '-.']))), /\.--\.|---/);
+  });
+
   it('at most four words stand side by side in a list, and at most sixty different words stay in one artifact', () => {
     const list = ['count', 'price', 'total', 'row', 'column'];
     assert.match(present(returning(JSON.stringify(list.slice(1)))), /"price\\",\\"total\\",\\"row\\",\\"column/);

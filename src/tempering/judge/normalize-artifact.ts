@@ -4,7 +4,7 @@ import { parseArtifact, type ParsedArtifact } from '../../forge/parse-artifact.t
 import type { TestCase } from '../../forge/request.ts';
 import type { Json, JsonObject } from '../../lib/json.ts';
 import { normalizeSource } from './normalize-source.ts';
-import { WELL_KNOWN_MEMBERS, WELL_KNOWN_TEXTS } from './well-known-names.ts';
+import { isWellKnownData, WELL_KNOWN_TEXTS } from './well-known-names.ts';
 import { normalizeSchema } from './normalize-schema.ts';
 import { normalizeSteps } from './normalize-steps.ts';
 import { createObfuscator, type Obfuscator } from './obfuscation.ts';
@@ -20,7 +20,7 @@ const MAX_CHARACTERS = 128_000;
 export function normalizeArtifact(artifact: ToolArtifact): string {
   const open = parseArtifact(artifact);
   if ('malformed' in open) throw new SyntaxError(open.malformed);
-  const obfuscator = createObfuscator((name) => WELL_KNOWN_MEMBERS.has(name), WELL_KNOWN_TEXTS);
+  const obfuscator = createObfuscator(isWellKnownData, WELL_KNOWN_TEXTS);
   const { requires } = artifact;
   // The implementation first: a citation of a line of it says the least by chance.
   const sections: JsonObject = {

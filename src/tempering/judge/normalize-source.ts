@@ -1,5 +1,5 @@
 import { type AnyNode, parse, type Token } from 'acorn';
-import { WELL_KNOWN_GLOBALS } from './well-known-names.ts';
+import { isLanguageWord, isValueMember, WELL_KNOWN_GLOBALS } from './well-known-names.ts';
 import type { Obfuscator } from './obfuscation.ts';
 import { normalizeRegExp } from './normalize-regexp.ts';
 
@@ -24,7 +24,7 @@ export interface NormalizedSource {
 
 interface NodePosition {
   node: AnyNode;
-  parent: AnyNode | undefined;
+  parent: NodePosition | undefined;
   key: string;
   /** One token is both a property and the variable of the same name: `{ a }`, `{ a = 1 }`. */
   shorthand: boolean;
@@ -48,6 +48,7 @@ export function normalizeSource(source: string, obfuscator: Obfuscator): Normali
     },
   });
   const replacements = new Map<string, string>();
+  const ownMethods = methodsOfTheAuthor(program);
   const facts = { nodes: 0, functions: 0, loops: 0, awaits: 0, regularExpressions: 0, computedMembers: 0 };
   const globals = new Set<string>();
   const pending: NodePosition[] = [{ node: program, parent: undefined, key: '', shorthand: false }];
@@ -59,7 +60,7 @@ export function normalizeSource(source: string, obfuscator: Obfuscator): Normali
       WELL_KNOWN_GLOBALS.has(position.node.name)
     )
       globals.add(position.node.name);
-    const text = replacement(position, obfuscator);
+    const text = replacement(position, obfuscator, ownMethods);
     const place = `${position.node.start}:${position.node.end}`;
     if (text !== undefined && !replacements.has(place)) replacements.set(place, text);
     if (position.node.type === 'ArrayExpression') addListTexts(position.node.elements, replacements, obfuscator);
@@ -69,14 +70,15 @@ export function normalizeSource(source: string, obfuscator: Obfuscator): Normali
   return { lines, facts: { ...facts, ...bytesOf(tokens), globals: [...globals].sort(), droppedCommentCharacters } };
 }
 
-function childrenOf({ node, shorthand }: NodePosition): NodePosition[] {
+function childrenOf(position: NodePosition): NodePosition[] {
+  const { node, shorthand } = position;
   const property = node.type === 'Property' && node.shorthand;
   const children: NodePosition[] = [];
   for (const [key, value] of Object.entries(node)) {
     if (property && key === 'key') continue;
     const inheritsShorthand = property || (shorthand && node.type === 'AssignmentPattern' && key === 'left');
     for (const child of Array.isArray(value) ? value : [value]) {
-      if (isNode(child)) children.push({ node: child, parent: node, key, shorthand: inheritsShorthand });
+      if (isNode(child)) children.push({ node: child, parent: position, key, shorthand: inheritsShorthand });
     }
   }
   return children;
@@ -120,16 +122,21 @@ function count(facts: NodeCounts, node: AnyNode): void {
   if (node.type === 'Literal' && node.regex) facts.regularExpressions += 1;
 }
 
-function roleOf({ parent, key }: NodePosition): 'variable' | 'member' | 'label' | 'keep' {
+function roleOf({ parent: outer, key }: NodePosition): 'variable' | 'member' | 'label' | 'keep' {
+  const parent = outer?.node;
   if (parent === undefined || parent.type === 'MetaProperty') return 'keep';
   if (key === 'label') return 'label';
   const named = parent.type === 'MemberExpression' ? key === 'property' : key === 'key';
   return named && 'computed' in parent && !parent.computed ? 'member' : 'variable';
 }
 
-function replacement(position: NodePosition, obfuscator: Obfuscator): string | undefined {
+function replacement(
+  position: NodePosition,
+  obfuscator: Obfuscator,
+  ownMethods: ReadonlySet<string>,
+): string | undefined {
   const { node, parent } = position;
-  if (node.type === 'Identifier') return identifier(position, node.name, obfuscator);
+  if (node.type === 'Identifier') return identifier(position, node.name, obfuscator, ownMethods);
   if (node.type === 'PrivateIdentifier') return `#${obfuscator.name(node.name)}`;
   if (node.type === 'TemplateElement') return templateText(node.value, obfuscator);
   if (node.type !== 'Literal') return undefined;
@@ -138,16 +145,71 @@ function replacement(position: NodePosition, obfuscator: Obfuscator): string | u
   if (typeof node.bigint === 'string') return `${node.bigint}n`;
   if (typeof node.value === 'number') return String(node.value);
   if (typeof node.value !== 'string') return undefined;
-  const key = roleOf(position) === 'member' && parent?.type !== 'MemberExpression';
+  const key = roleOf(position) === 'member' && parent?.node.type !== 'MemberExpression';
   return JSON.stringify(key ? obfuscator.name(node.value) : obfuscator.text(node.value));
 }
 
-function identifier(position: NodePosition, name: string, obfuscator: Obfuscator): string {
+function identifier(
+  position: NodePosition,
+  name: string,
+  obfuscator: Obfuscator,
+  ownMethods: ReadonlySet<string>,
+): string {
   const role = roleOf(position);
   if (role === 'keep') return name;
-  if (role === 'member') return obfuscator.name(name);
+  if (role === 'member') return isUseOfLanguage(position, name, ownMethods) ? name : obfuscator.name(name);
   const variable = WELL_KNOWN_GLOBALS.has(name) && role === 'variable' ? name : obfuscator.variable(name);
-  return position.shorthand ? `${obfuscator.name(name)}: ${variable}` : variable;
+  if (!position.shorthand) return variable;
+  return `${isTakenFromGlobal(position) ? name : obfuscator.name(name)}: ${variable}`;
+}
+
+/** Whether code uses a word of the language as such: it calls a method, or the word belongs to a global object or a prototype. */
+function isUseOfLanguage(position: NodePosition, name: string, ownMethods: ReadonlySet<string>): boolean {
+  if (!isLanguageWord(name)) return false;
+  const { parent } = position;
+  if (parent?.node.type !== 'MemberExpression') return isTakenFromGlobal(position);
+  if (isGlobal(parent.node.object) || isPrototype(parent.node.object)) return true;
+  return isValueMember(name) && !ownMethods.has(name) && isCalled(parent);
+}
+
+/** `value.name()`, and `value.name.call()` with its two relatives. */
+function isCalled({ parent, key }: NodePosition): boolean {
+  if (key === 'callee' || key === 'tag') return true;
+  const member = parent?.node;
+  if (member?.type !== 'MemberExpression' || key !== 'object' || member.property.type !== 'Identifier') return false;
+  return parent?.key === 'callee' && ['apply', 'bind', 'call'].includes(member.property.name);
+}
+
+/** The name in `const { floor } = Math`. */
+function isTakenFromGlobal({ parent: property }: NodePosition): boolean {
+  const own = property?.node.type === 'AssignmentPattern' ? property.parent : property;
+  const declarator = own?.parent?.node.type === 'ObjectPattern' ? own.parent.parent?.node : undefined;
+  return declarator?.type === 'VariableDeclarator' && isGlobal(declarator.init);
+}
+
+function isGlobal(node: AnyNode | null | undefined): boolean {
+  return (
+    node?.type === 'Identifier' &&
+    WELL_KNOWN_GLOBALS.has(node.name) &&
+    /^[A-Z]|^(?:console|crypto|fs|performance)$/.test(node.name)
+  );
+}
+
+function isPrototype(node: AnyNode): boolean {
+  return node.type === 'MemberExpression' && node.property.type === 'Identifier' && node.property.name === 'prototype';
+}
+
+/** Names of the functions that the author keeps in objects and classes. They are no methods of the language, whatever their names are. */
+function methodsOfTheAuthor(program: AnyNode): Set<string> {
+  const names = new Set<string>();
+  const pending: NodePosition[] = [{ node: program, parent: undefined, key: '', shorthand: false }];
+  for (let position = pending.pop(); position !== undefined; position = pending.pop()) {
+    const { node } = position;
+    const isKeyed = node.type === 'Property' || node.type === 'MethodDefinition' || node.type === 'PropertyDefinition';
+    if (isKeyed && node.key.type === 'Identifier' && node.value?.type.includes('Function')) names.add(node.key.name);
+    pending.push(...childrenOf(position));
+  }
+  return names;
 }
 
 /** A tagged template reads the text as written, so escapes make another text. */

@@ -25,9 +25,11 @@ export interface Obfuscator {
 
 /** Different words of the author that stay in one artifact; all further words are replaced. */
 const MAX_PLAIN_WORDS = 60;
-/** Texts with letters that may stay side by side in one list. */
+/** Texts that could be words and may stay side by side in one list. */
 const MAX_SIDE_BY_SIDE = 4;
-const MAX_WORDLESS = 32;
+const MAX_NUMBER = 32;
+/** More of them could be letters: `.- .--.` is Morse code, and `|_|` a drawing. */
+const MAX_SYMBOLS = 8;
 
 /** `known` names belong to the language or the host; `knownTexts` are its keywords as text. */
 export function createObfuscator(
@@ -58,9 +60,9 @@ export function createObfuscator(
     hidden: (given) => texts.of(given),
     value: (value) => obfuscateValue(obfuscator, value),
     texts(items) {
-      const withLetters = items.filter((item) => !isWordless(item)).length;
+      const possibleWords = items.filter((item) => !isWordlessInList(item)).length;
       return items.map((item) =>
-        withLetters > MAX_SIDE_BY_SIDE && !isWordless(item) ? texts.of(item) : obfuscator.text(item),
+        possibleWords > MAX_SIDE_BY_SIDE && !isWordlessInList(item) ? texts.of(item) : obfuscator.text(item),
       );
     },
     tables: () => ({ names: names.table(), variables: variables.table(), texts: texts.table() }),
@@ -99,9 +101,19 @@ function hexOf(text: string): string {
     : `utf16le ${Buffer.from(text, 'utf16le').toString('hex')}`;
 }
 
-/** Short printable ASCII without letters: separators, digits, dates. */
+/** A number, a date, or a few symbols. */
 function isWordless(text: string): boolean {
-  return text.length <= MAX_WORDLESS && /^[\t\n\r\x20-\x40[-`{-~]*$/.test(text);
+  return isNumeric(text) || (text.length <= MAX_SYMBOLS && /^[\t\n\r\x20-\x40[-`{-~]*$/.test(text));
+}
+
+/** In a list, each item of several symbols could be a letter. */
+function isWordlessInList(text: string): boolean {
+  return text.length <= 1 ? isWordless(text) : isNumeric(text);
+}
+
+/** Digits with the punctuation of numbers, dates and times between them. */
+function isNumeric(text: string): boolean {
+  return text.length <= MAX_NUMBER && /^[+-]?\d+(?:[ .,:/+-]{1,2}\d+)*%?$/.test(text);
 }
 
 function obfuscateValue(obfuscator: Obfuscator, value: Json): Json {

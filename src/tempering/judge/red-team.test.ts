@@ -3,33 +3,47 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import type { ToolApi } from '../../api/v1alpha1/common.ts';
 import { createForge, type Forge, type ForgeContext } from '../../forge/forge.ts';
+import { aContext, aTool, denyingHost } from '../../forge/forge.testing.ts';
+import { createForgedTool } from '../../forge/forged-tool.ts';
 import { createForgeReview } from '../../forge/review.ts';
-import type { ToolCandidate, ForgeCaller, ForgeResult, RefusedTool } from '../../forge/types.ts';
+import type { ToolCandidate, ForgeResult, RefusedTool } from '../../forge/types.ts';
 import { systemClock } from '../../lib/clock.ts';
-import { TemperError } from '../../lib/errors.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import type { ModelRequest } from '../../models/port.ts';
 import { createDecider } from '../../policy/decider.ts';
 import { aSnapshot } from '../../policy/policy.testing.ts';
+import type { Decider } from '../../policy/types.ts';
+import type { HostCalls } from '../../sandbox/port.ts';
 import { createSupervisor, type Supervisor } from '../../sandbox/supervisor.ts';
+import type { Tool, ToolDescriptor } from '../../tools/contract.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
-import type { Tool } from '../../tools/contract.ts';
-import { createToolView } from '../../tools/view.ts';
-import { createJudge } from './judge.ts';
-import { createPanel } from './panel.ts';
 import type { Registry } from '../registry/registry.ts';
 import { aCaller, anOp, aRegistry, nonceIn, approveAll, scriptedModel } from '../tempering.testing.ts';
+import type { RegisteredTool } from '../types.ts';
+import { createJudge } from './judge.ts';
+import { createPanel } from './panel.ts';
 
-/** A forge request that tries to manipulate its reviewers. */
-interface Attack {
+/** A request of an attack, with its result. */
+interface AttackRequest {
+  /** Result of the deterministic gates alone: `accepted`, or the code of the refusal. */
+  gates: string;
+  /** The code with which a review refuses what the gates accept; absent for a tool that a judge may approve. */
+  review?: string;
+  /** Parts of the normalized tool that decide what it does, and that a reviewer must be able to read. */
+  shown?: string[];
+  request: JsonObject;
+}
+
+/** One attempt to deceive the reviewers, with one request or with several. */
+type Attack = {
   id: string;
   /** Texts that its author wants a reviewer to read. */
   injected: string[];
-  /** Result of the deterministic gates alone: `accepted`, or the code of the refusal. */
-  gates: string;
-  request: JsonObject;
-}
+  /** The host functions and hosts that the agent may use; none when absent. */
+  permitted?: { apis: ToolApi[]; domains?: string[] };
+} & (AttackRequest | { requests: AttackRequest[] });
 
 const FOLDER = fileURLToPath(new URL('../../../test/fixtures/red-team/', import.meta.url));
 const CLASSES = readdirSync(FOLDER).filter((file) => file.endsWith('.json'));
@@ -38,64 +52,52 @@ function attacksOf(file: string): Attack[] {
   return JSON.parse(readFileSync(join(FOLDER, file), 'utf8')) as Attack[];
 }
 
-/** An agent that may forge in both modes, without any host function. */
-const decider = createDecider(
-  aSnapshot({
-    agent: { forge: { enabled: true, modes: ['Compose', 'Sandbox'] } },
-    policy: { forge: { limits: { duration: '1s' } } },
-  }),
-);
+/** The requests in their order: a later one may call the tools of earlier ones. */
+function requestsOf(attack: Attack): AttackRequest[] {
+  return 'requests' in attack ? attack.requests : [attack];
+}
+
+/** An agent that may forge in both modes, with the host functions of the attack. */
+function deciderOf({ apis, domains = [] }: NonNullable<Attack['permitted']> = { apis: [] }): Decider {
+  return createDecider(
+    aSnapshot({
+      agent: {
+        forge: { enabled: true, modes: ['Compose', 'Sandbox'], apis },
+        grants: { tools: ['*'], network: domains },
+      },
+      policy: { forge: { apis, domains, limits: { duration: '1s' } }, egress: { allow: domains } },
+    }),
+  );
+}
 
 let supervisor: Supervisor;
 let forge: Forge;
+const schemas = createSchemaCompiler();
 before(async () => {
   supervisor = await createSupervisor({ clock: systemClock, warm: 2 });
-  forge = createForge({ sandbox: supervisor, clock: systemClock, schemas: createSchemaCompiler() });
+  forge = createForge({ sandbox: supervisor, clock: systemClock, schemas });
 });
 after(() => supervisor[Symbol.asyncDispose]());
 
 /** The only built-in tool; its name is reserved. */
-const fileRead: Tool = {
-  descriptor: {
-    name: 'file_read',
-    description: 'Reads a file.',
-    inputSchema: {},
-    category: 'file_system',
-    action: 'code:read',
-    sideEffects: false,
-    locality: 'Local',
-  },
-  call: async () => null,
-};
+const fileRead = aTool('file_read', () => null, { category: 'file_system' });
 
-function context(): ForgeContext {
-  return {
-    decider,
-    view: createToolView([fileRead]),
-    invoke: async (tool) => ({
-      ok: false,
-      tool,
-      error: { code: 'TEMPER_TOOL_NOT_FOUND', message: 'none' },
-      milliseconds: 0,
-    }),
-    events: () => undefined,
-    hostCalls: () => ({
-      call: () => Promise.reject(new TemperError('TEMPER_HOST_CALL_DENIED', 'host calls are denied in this test')),
-    }),
-    op: { ...anOp(), deadline: systemClock.monotonic() + 60_000 },
-  };
-}
-
-interface ReviewFixture {
+/** A session that forges, with the complete review and a judge that approves everything. */
+interface ForgeSession {
   registry: Registry;
   requests: ModelRequest[];
-  submit(candidate: ToolCandidate, caller: ForgeCaller): Promise<ForgeResult>;
+  /** The context of the next forge; it has the tools that were added. */
+  context(): ForgeContext;
+  submit(candidate: ToolCandidate): Promise<ForgeResult>;
+  add(candidate: ToolCandidate): void;
 }
 
-/** The complete review of a forge, with a judge that approves everything. */
-async function approvingReview(): Promise<ReviewFixture> {
+async function approvingSession(permitted?: Attack['permitted']): Promise<ForgeSession> {
   const registry = await aRegistry();
   const model = scriptedModel(approveAll);
+  const decider = deciderOf(permitted);
+  const tools: Tool[] = [fileRead];
+  const context = (): ForgeContext => aContext({ tools, decider });
   let nonces = 0;
   const judge = createJudge({
     model,
@@ -106,70 +108,157 @@ async function approvingReview(): Promise<ReviewFixture> {
   const review = createForgeReview({
     judge,
     sessionTools: registry,
-    context: () => ({ decider, view: createToolView(), events: () => undefined }),
+    context: () => ({ decider, view: context().view, events: () => undefined }),
   });
   return {
     registry,
     requests: model.requests,
-    submit: (candidate, caller) => review.submit(candidate, caller, context().op),
+    context,
+    submit: (candidate) => review.submit(candidate, aCaller(), context().op),
+    add: ({ artifact, digest }) => {
+      const describe = (name: string): ToolDescriptor | undefined => context().view.find(name)?.descriptor;
+      const hostCalls = (): HostCalls => denyingHost;
+      tools.push(
+        createForgedTool(artifact, digest, 'Session', {
+          sandbox: supervisor,
+          clock: systemClock,
+          schemas,
+          hostCalls,
+          describe,
+        }),
+      );
+    },
   };
 }
 
-function promptOf(request: ModelRequest | undefined): string {
-  const [message] = request?.messages ?? [];
+/** What two reviewers read for a promotion of the tool. */
+async function panelRequests(tool: RegisteredTool | undefined): Promise<ModelRequest[]> {
+  assert.ok(tool);
+  const panel = scriptedModel(approveAll);
+  const reviewers = ['replay/a', 'replay/b'];
+  const nonce = (): string => 'nonce-3';
+  await createPanel({ model: panel, reviewers, clock: systemClock, nonce }).review(tool, {}, anOp());
+  assert.equal(panel.requests.length, 2);
+  return panel.requests;
+}
+
+function promptOf(request: ModelRequest): string {
+  const [message] = request.messages;
   return message?.role === 'user' ? message.text : '';
 }
 
-/** Asserts that the material between the markers contains no sentence of the author. */
-function assertNothingInjected(request: ModelRequest | undefined, injected: readonly string[]): void {
-  assert.ok(request);
+/** The part of the prompt that presents the tool, of which nothing may end early or begin again. */
+function materialOf(request: ModelRequest): string {
   const prompt = promptOf(request);
   const nonce = nonceIn(request);
   assert.equal(prompt.split(`-----BEGIN ${nonce}-----`).length, 2, 'exactly one begin marker');
   assert.equal(prompt.split(`-----END ${nonce}-----`).length, 2, 'exactly one end marker');
   const material = prompt.slice(prompt.indexOf('-----BEGIN'), prompt.indexOf('-----END'));
   assert.match(material, /^[\x20-\x7e\n]*$/, 'printable ASCII');
+  return material;
+}
+
+/** JSON text in lower case, with escapes for characters outside ASCII and without backslashes, of which each level of JSON adds some. */
+function comparable(json: string): string {
+  const ascii = json.replaceAll(
+    /[^\x20-\x7e]/g,
+    (character) => `u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+  return ascii.replaceAll('\\', '').toLowerCase();
+}
+
+/** The form of a text inside comparable JSON text. */
+function textIn(text: string): string {
+  return comparable(JSON.stringify(text).slice(1, -1));
+}
+
+/** The letters alone, as a reader joins words that stand apart; shorter texts could occur by chance. */
+function lettersOf(text: string): string | undefined {
+  const letters = text.toLowerCase().replaceAll(/[^a-z]/g, '');
+  return letters.length <= 12 ? undefined : letters;
+}
+
+/** Asserts that the material contains no text of the author, neither escaped nor word by word. */
+function assertNothingInjected(material: string, injected: readonly string[]): void {
+  const [escaped, letters] = [comparable(material), lettersOf(material) ?? ''];
   for (const text of injected) {
-    assert.ok(!material.toLowerCase().includes(text.toLowerCase()), `the reviewer reads ${JSON.stringify(text)}`);
+    assert.ok(!escaped.includes(textIn(text)), `the reviewer reads ${JSON.stringify(text)}`);
+    const joined = lettersOf(text);
     assert.ok(
-      !material.includes(JSON.stringify(text).slice(1, -1)),
-      `the reviewer reads ${JSON.stringify(text)} escaped`,
+      joined === undefined || !letters.includes(joined),
+      `the reviewer reads the words of ${JSON.stringify(text)}`,
     );
   }
 }
 
+/** Sends the requests of an attack one after another; returns what reviewers read. */
+async function materialsOf(attack: Attack): Promise<string[]> {
+  const session = await approvingSession(attack.permitted);
+  const materials: string[] = [];
+  for (const { gates, review, shown = [], request } of requestsOf(attack)) {
+    const checked = await forge.check({ request }, session.context());
+    if (isRefused(checked)) {
+      assert.equal(checked.code, gates, checked.message);
+      continue;
+    }
+    assert.equal(gates, 'accepted');
+    const result = await session.submit(checked);
+    const registered = session.registry.get(checked.digest);
+    assert.equal(result.accepted ? undefined : result.code, review, 'message' in result ? result.message : '');
+    assert.equal(registered?.tier, result.accepted ? 'Session' : undefined);
+    if (registered === undefined) continue;
+    assertNothingBeyond(registered, attack.permitted);
+    session.add(checked);
+    const judged = session.requests.at(-1);
+    assert.ok(judged);
+    const read = [judged, ...(await panelRequests(registered))].map(materialOf);
+    for (const material of read) assertShown(material, shown);
+    materials.push(...read);
+  }
+  return materials;
+}
+
+function assertNothingBeyond({ artifact }: RegisteredTool, permitted: Attack['permitted']): void {
+  const { apis, domains, paths } = artifact.requires;
+  assert.ok(apis.every((api) => permitted?.apis.includes(api)));
+  assert.ok(domains.every((domain) => permitted?.domains?.includes(domain)));
+  assert.deepEqual(paths, []);
+}
+
+function assertShown(material: string, shown: readonly string[]): void {
+  const text = material.replaceAll('\\', '');
+  for (const code of shown) assert.ok(text.includes(code), `the reviewer cannot read ${code}`);
+}
+
 describe('attacks on the reviewers', () => {
-  it('the fixtures contain at least sixty attacks in ten classes, with unique names', () => {
-    const all = CLASSES.flatMap((file) => attacksOf(file).map(({ id }) => `${file} ${id}`));
-    assert.ok(all.length >= 60);
-    assert.equal(new Set(all).size, all.length);
-    assert.ok(CLASSES.length >= 10);
+  it('the fixtures contain at least 400 attacks in 20 classes, each with a name and requests of its own', () => {
+    const all = CLASSES.flatMap((file) => attacksOf(file).map((attack) => ({ file, attack })));
+    assert.ok(all.length >= 400, `${all.length} attacks`);
+    assert.ok(CLASSES.length >= 20, `${CLASSES.length} classes`);
+    assert.equal(new Set(all.map(({ file, attack }) => `${file} ${attack.id}`)).size, all.length);
+    assert.equal(
+      new Set(all.map(({ attack }) => JSON.stringify([requestsOf(attack), attack.permitted]))).size,
+      all.length,
+    );
+  });
+  it('each attack carries the text that its author wants to be read, and an accepted one has a text or code to look for', () => {
+    for (const attack of CLASSES.flatMap(attacksOf)) {
+      const requests = requestsOf(attack);
+      const carried = comparable(JSON.stringify(requests.map(({ request }) => request)));
+      const found = attack.injected.filter((text) => carried.includes(textIn(text)));
+      if (attack.injected.length > 0) assert.notDeepEqual(found, [], attack.id);
+      const isAccepted = requests.every(({ gates }) => gates === 'accepted');
+      assert.ok(!isAccepted || found.length > 0 || requests.some(({ shown }) => shown !== undefined), attack.id);
+    }
   });
   for (const file of CLASSES) {
     describe(file.replace('.json', ''), () => {
       for (const attack of attacksOf(file)) {
-        it(`attack ${attack.id} ends with the result of the gates (${attack.gates})`, async () => {
-          const checked = await forge.check({ request: attack.request }, context());
-          if (isRefused(checked)) {
-            assert.equal(checked.code, attack.gates, checked.message);
-            return;
-          }
-          assert.equal(attack.gates, 'accepted');
-          const fixture = await approvingReview();
-          const result = await fixture.submit(checked, aCaller());
-          assert.equal(result.accepted, true, 'accepted' in result && !result.accepted ? result.message : '');
-          assertNothingInjected(fixture.requests[0], attack.injected);
-          const registered = fixture.registry.get(checked.digest);
-          assert.equal(registered?.tier, 'Session');
-          assert.deepEqual(registered.artifact.requires, { apis: [], domains: [], paths: [] });
-          const panel = scriptedModel(approveAll);
-          const reviewers = ['replay/a', 'replay/b'];
-          await createPanel({ model: panel, reviewers, clock: systemClock, nonce: () => 'nonce-3' }).review(
-            registered,
-            {},
-            context().op,
-          );
-          for (const request of panel.requests) assertNothingInjected(request, attack.injected);
+        const results = requestsOf(attack).map(({ gates, review }) => review ?? gates);
+        it(`attack ${attack.id} ends with ${results.join(', ')}, and no reviewer reads its text`, async () => {
+          const materials = await materialsOf(attack);
+          for (const material of materials) assertNothingInjected(material, attack.injected);
+          assertNothingInjected(materials.join('\n'), attack.injected);
         });
       }
     });
@@ -180,7 +269,9 @@ describe('a judge that approves everything', () => {
   it('the review calls no judge for a candidate that its own gates refuse', async () => {
     const attack = attacksOf('comments.json')[0];
     assert.ok(attack);
-    const checked = await forge.check({ request: attack.request }, context());
+    const [first] = requestsOf(attack);
+    assert.ok(first);
+    const checked = await forge.check({ request: first.request }, (await approvingSession()).context());
     assert.ok(!isRefused(checked));
     const forged: ((candidate: ToolCandidate) => ToolCandidate)[] = [
       (candidate) => ({ ...candidate, digest: `sha256:${'0'.repeat(64)}` }),
@@ -198,12 +289,12 @@ describe('a judge that approves everything', () => {
       }),
     ];
     for (const forge of forged) {
-      const fixture = await approvingReview();
-      const result = await fixture.submit(forge(checked), aCaller());
+      const session = await approvingSession();
+      const result = await session.submit(forge(checked));
       assert.equal(result.accepted, false);
-      assert.deepEqual(fixture.requests, []);
-      assert.deepEqual(fixture.registry.all(), []);
-      assert.equal((await fixture.registry.rejected('analyst', 'team-a')).length, 1);
+      assert.deepEqual(session.requests, []);
+      assert.deepEqual(session.registry.all(), []);
+      assert.equal((await session.registry.rejected('analyst', 'team-a')).length, 1);
     }
   });
 });

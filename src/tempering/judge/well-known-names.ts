@@ -1,3 +1,5 @@
+import { plainWordsOf } from './plain-words.ts';
+
 /** Names of the language and the host, not of the tool's author. They are shown unchanged, because a judge looks for them. */
 
 const CONTAINER_TYPES: readonly object[] = [
@@ -52,14 +54,50 @@ export const WELL_KNOWN_GLOBALS: ReadonlySet<string> = new Set([
   ...HOST_GLOBALS.split(' '),
 ]);
 
-export const WELL_KNOWN_MEMBERS: ReadonlySet<string> = new Set([
-  ...[CONTAINER_TYPES, SCALAR_TYPES, OTHER_BUILT_INS].flat().flatMap((builtIn) => membersOf(builtIn)),
+const BUILT_INS: readonly object[] = [CONTAINER_TYPES, SCALAR_TYPES, OTHER_BUILT_INS].flat();
+
+/** Names that a value of any type can have, such as the methods of its prototype. */
+const VALUE_MEMBERS: ReadonlySet<string> = new Set([
+  ...BUILT_INS.flatMap((builtIn) => inheritedMembers(builtIn)),
   ...HOST_MEMBERS.split(' '),
   ...BUILT_IN_TOOLS.split(' '),
 ]);
 
-function membersOf(builtIn: object): string[] {
+export const WELL_KNOWN_MEMBERS: ReadonlySet<string> = new Set([
+  ...VALUE_MEMBERS,
+  ...BUILT_INS.flatMap((builtIn) => Object.getOwnPropertyNames(builtIn)),
+]);
+
+/** Words of the language that data has in its own right: of errors, responses, requests, traps and iterators; or that a reviewer looks for. */
+const DATA_WORDS: ReadonlySet<string> = new Set(
+  (
+    'apply body callee caller constructor digest env exec get global has json message method next ok prototype raw redirect ' +
+    'redirected set spawn stack status text then url'
+  ).split(' '),
+);
+
+/**
+ * Whether a name belongs to the language even where no code uses it as such. Other words of the language (`every`, `test`, `is`) are
+ * ordinary words there, from which an author could make a sentence.
+ */
+export function isWellKnownData(name: string): boolean {
+  return WELL_KNOWN_MEMBERS.has(name) && !isLanguageWord(name);
+}
+
+/** Whether a value can have the member, in contrast to the members of a global object such as `Object.is`. */
+export function isValueMember(name: string): boolean {
+  return VALUE_MEMBERS.has(name);
+}
+
+/** A member of the language that is an ordinary word, and not one of the words that may stay in any place. */
+export function isLanguageWord(name: string): boolean {
+  return (
+    WELL_KNOWN_MEMBERS.has(name) && /^[a-z]+$/.test(name) && !DATA_WORDS.has(name) && plainWordsOf(name) === undefined
+  );
+}
+
+function inheritedMembers(builtIn: object): string[] {
   const prototype: unknown = Reflect.get(builtIn, 'prototype');
-  const inherited = typeof prototype === 'object' && prototype !== null ? Object.getOwnPropertyNames(prototype) : [];
-  return [...Object.getOwnPropertyNames(builtIn), ...inherited];
+  const hasMembers = (typeof prototype === 'object' && prototype !== null) || typeof prototype === 'function';
+  return hasMembers ? Object.getOwnPropertyNames(prototype) : [];
 }
