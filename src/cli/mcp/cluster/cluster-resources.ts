@@ -10,7 +10,13 @@ import { listOf } from '../../cluster/session-tools.ts';
 import { withPrintableStrings } from '../../../lib/text/printable-strings.ts';
 import { Screen } from '../../transcript/screen.ts';
 import { Transcript } from '../../transcript/transcript.ts';
-import { LastText, SESSION_TYPE, sessionOf, sessionResource, sessionTemplate } from '../../../mcp/server/session-text.ts';
+import {
+  LastText,
+  SESSION_TYPE,
+  sessionOf,
+  sessionResource,
+  sessionTemplate,
+} from '../../../mcp/server/session-text.ts';
 
 /** The sessions of an agent of a cluster as texts. One request at a time: each reads whole sessions. */
 export function clusterResources(agent: string, gateway: Pick<GatewayUserClient, 'call' | 'lines'>): ServedResources {
