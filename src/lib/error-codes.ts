@@ -385,6 +385,10 @@ export const ERROR_CODES = {
     meaning: 'The token was issued for another audience.',
     fix: 'Request a token whose only audience is this gateway.',
   },
+  TEMPER_ORIGIN_DENIED: {
+    meaning: 'The request to the MCP endpoint of the gateway has the header `Origin` of a page of another machine.',
+    fix: 'Call the endpoint from a program, which sends no `Origin`, or from a page of this machine.',
+  },
   TEMPER_POD_UNKNOWN: {
     meaning: 'The API server has no agent pod with this name and UID.',
     fix: 'Nothing: the pod was deleted, and its token is no longer valid.',

@@ -7,7 +7,7 @@ import { traceLog } from '../../standalone/sessions/session-trace.ts';
 import type { AgentScope } from '../../standalone/team/member.ts';
 import { listSessions, type SessionOverview } from '../state/sessions.ts';
 import { conversationText } from '../state/trace.ts';
-import { LastText, SESSION_TYPE, sessionResource, SESSIONS_URI, sessionTemplate } from './session-text.ts';
+import { LastText, SESSION_TYPE, sessionOf, sessionResource, sessionTemplate } from '../../mcp/server/session-text.ts';
 
 /** The conversations of one agent as texts. One request at a time: each reads whole traces. */
 export function sessionResources(records: RecordStore, { name, namespace }: AgentScope): ServedResources {
@@ -27,7 +27,7 @@ export function sessionResources(records: RecordStore, { name, namespace }: Agen
       ),
     read: (uri) =>
       reads.run(async () => {
-        const session = uri.startsWith(SESSIONS_URI) ? uri.slice(SESSIONS_URI.length) : '';
+        const session = sessionOf(uri);
         if (!isSessionId(session) || !(await own()).some((known) => known.session === session)) return undefined;
         const lines = await records.read(traceLog({ agent: name, namespace, session }));
         const text = new LastText();

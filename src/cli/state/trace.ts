@@ -7,7 +7,7 @@ import { traceLog } from '../../standalone/sessions/session-trace.ts';
 import type { AgentEvent } from '../../tools/events.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { counted } from '../run/model-usage.ts';
-import { withPrintableStrings } from '../transcript/foreign-text.ts';
+import { withPrintableStrings } from '../../lib/text/printable-strings.ts';
 import { Screen, screenOf } from '../transcript/screen.ts';
 import { Transcript } from '../transcript/transcript.ts';
 import { eventsOf, findSession } from './sessions.ts';

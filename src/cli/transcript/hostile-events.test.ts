@@ -12,7 +12,7 @@ import { aTerminal, type FakeTerminal } from '../io.testing.ts';
 import { followMessage } from '../cluster/messages/follow.ts';
 import type { GatewayUserClient } from '../cluster/gateway-user-client.ts';
 import { trace } from '../state/trace.ts';
-import { withPrintableStrings } from './foreign-text.ts';
+import { withPrintableStrings } from '../../lib/text/printable-strings.ts';
 
 /** Clipboard (OSC 52), screen and colours (CSI), C1 forms of both, window title, bell, bidirectional marks, tag characters, carriage return. */
 const ATTACKS = [

@@ -69,12 +69,17 @@ function depsOf(stored: Stored): GatewayDeps {
     },
     brokered: NO_BROKERED_TOOLS,
     toolsOf: async () => [DOUBLE, aSharedTool('secret_tool'), { ...aSharedTool('of_session'), tier: 'Session' }],
-    sessions: { marks: async () => ({ tainted: false, hasPrivateData: false }) },
+    sessions: {
+      marks: async () => ({ tainted: false, hasPrivateData: false }),
+      sessions: async () => [{ session: 's-1', lastUsedAt: '2026-01-01T00:00:00Z' }],
+    },
     approvals: { waitingIn: async () => [] },
     sessionsOf: () => ({ isClosed: async (session: string) => session === 's-closed' }),
     events: {
       baseSequence: async () => 0,
       lastSequence: async () => 7,
+      read: async (_uid: string, _session: string, behind: number, limit: number) =>
+        stored.lines.filter(({ seq }) => seq > behind).slice(0, limit),
       async *follow(_uid: string, session: string, { after: behind, skip }: { after: number; skip?: number }) {
         stored.followed.push({ session, after: behind, skip });
         yield* stored.lines;
@@ -94,7 +99,14 @@ describe('the MCP endpoint of an agent', () => {
   after(() => server.close());
   beforeEach(() => Object.assign(stored, { lines: [], sent: [], followed: [] }));
 
-  const post = (payload: unknown, { url = URL_OF_AGENT, token = 'team-a' } = {}) =>
+  const post = (
+    payload: unknown,
+    {
+      url = URL_OF_AGENT,
+      token = 'team-a',
+      headers = {},
+    }: { url?: string; token?: string; headers?: Record<string, string> } = {},
+  ) =>
     server.inject({
       method: 'POST',
       url,
@@ -103,6 +115,7 @@ describe('the MCP endpoint of an agent', () => {
         'content-type': 'application/json',
         accept: 'application/json, text/event-stream',
         'mcp-protocol-version': '2025-11-25',
+        ...headers,
       },
       payload: JSON.stringify(payload),
     });
@@ -245,6 +258,72 @@ describe('the MCP endpoint of an agent', () => {
       { url: `${URL_OF_AGENT}?session=../x` },
     );
     assert.equal(statusCode, 400);
+  });
+
+  it('the answer to initialize has a session, in which the client calls from then on', async () => {
+    const clientInfo = { name: 'test', version: '1' };
+    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
+    const initialize = { jsonrpc: '2.0', id: 1, method: 'initialize', params };
+    const first = await post(initialize);
+    const second = await post(initialize);
+    const session = String(first.headers['mcp-session-id']);
+    assert.match(session, /^s-[0-9a-f]{24}$/);
+    assert.notEqual(second.headers['mcp-session-id'], session);
+    assert.equal(stored.sent.length, 0);
+    const call = { jsonrpc: '2.0', id: 2, method: 'tools/call' };
+    const headers = { 'mcp-session-id': session };
+    const double = { ...call, params: { name: 'double_it', arguments: { value: 1 } } };
+    for (const payload of [double, { ...call, params: { name: 'ask_agent', arguments: { text: 'hi' } } }])
+      assert.equal((await post(payload, { headers })).statusCode, 200);
+    const url = `${URL_OF_AGENT}?session=s-own`;
+    assert.equal((await post(double, { headers, url })).statusCode, 200);
+    assert.equal((await post(initialize, { url })).headers['mcp-session-id'], undefined);
+    assert.deepEqual(
+      stored.sent.map((message) => message.session),
+      [session, session, 's-own'],
+    );
+    const closed = await post(double, { headers: { 'mcp-session-id': 's-closed' } });
+    assert.deepEqual([closed.statusCode, /TEMPER_NOT_FOUND/.test(closed.body)], [404, true], closed.body);
+    assert.equal((await post(double, { headers: { 'mcp-session-id': '../x' } })).statusCode, 400);
+    assert.equal(stored.sent.length, 3);
+  });
+
+  it('a session is a resource with its last lines, which hide nothing from their reader', async () => {
+    const [listed] = await messages('resources/list', {});
+    const [resource] = member(member(listed, 'result'), 'resources') as Json[];
+    assert.deepEqual(
+      [textAt(resource, ['uri']), textAt(resource, ['mimeType'])],
+      ['temper://sessions/s-1', 'application/x-ndjson'],
+    );
+    const read = async (session: string): Promise<Json> =>
+      (await messages('resources/read', { uri: `temper://sessions/${session}` })).at(-1) ?? null;
+    const linesOf = (answer: Json): SessionStreamLine[] =>
+      textAt((member(member(answer, 'result'), 'contents') as Json[])[0], ['text'])
+        .split('\n')
+        .flatMap((line) => (line === '' ? [] : [JSON.parse(line) as SessionStreamLine]));
+    stored.lines = [event(8, { type: 'message', text: 'a\u{e0041}b', delta: false }), { ...REPLY, seq: 10 }];
+    const [first, last] = linesOf(await read('s-1'));
+    assert.deepEqual(first, event(8, { type: 'message', text: 'a\\u{e0041}b', delta: false }));
+    assert.deepEqual(last, { ...REPLY, seq: 10 });
+    stored.lines = Array.from({ length: 1_200 }, (_, seq) =>
+      event(seq + 1, { type: 'message', text: 'x'.repeat(500) }),
+    );
+    const kept = linesOf(await read('s-1'));
+    assert.equal(kept.at(-1)?.seq, 1_200);
+    assert.ok(kept.length > 200 && JSON.stringify(kept).length < 200_000, `${kept.length} lines`);
+    for (const missing of ['s-2', '../s-1', ''])
+      assert.match(JSON.stringify(await read(missing)), /no resource is named/, missing);
+  });
+
+  it('a page of another machine is refused for each method, before its body is read', async () => {
+    const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+    assert.equal((await post(list, { headers: { origin: 'http://localhost:6274' } })).statusCode, 200);
+    for (const method of ['POST', 'GET', 'DELETE'] as const) {
+      const headers = { 'temper-token': 'team-a', origin: 'https://evil.example.com' };
+      const payload = method === 'POST' ? { payload: 'no JSON' } : {};
+      const { statusCode, body } = await server.inject({ method, url: URL_OF_AGENT, headers, ...payload });
+      assert.deepEqual([statusCode, /TEMPER_ORIGIN_DENIED/.test(body)], [403, true], body);
+    }
   });
 
   it('a request for an agent of another namespace, several messages at once and streams are refused', async () => {

@@ -12,6 +12,9 @@ import type { GatewayServer } from '../http/routes.ts';
 import { Done, ERROR_RESPONSES, USER_SECURITY } from '../http/schemas.ts';
 import { AGENT_PATH, AgentParams, requireAgent } from '../users/messages.ts';
 import { McpAgent } from './mcp-agent.ts';
+import { assertOrigin } from './origin.ts';
+import { newProtocolSession, protocolSession, SESSION_HEADER } from './protocol-session.ts';
+import { sessionResources } from './session-resources.ts';
 
 const PATH = `${AGENT_PATH}/mcp`;
 const MAX_BODY_BYTES = 512 * 1_024;
@@ -34,7 +37,8 @@ const Query = Type.Object(
     session: Type.Optional(
       Type.Unsafe<string>({
         ...SessionId,
-        description: 'The session of what the client calls. Absent: a new one for each call.',
+        description:
+          'The session of what the client calls. Absent: that of the header Mcp-Session-Id, which the answer to initialize has; without both a new one for each call.',
       }),
     ),
   },
@@ -42,13 +46,15 @@ const Query = Type.Object(
 );
 const Answer = Type.Unknown({ description: 'A JSON-RPC response, or a stream of messages as server-sent events.' });
 
-/** An agent for clients of the Model Context Protocol: Streamable HTTP without sessions of the protocol. */
+/** An agent for clients of the Model Context Protocol: Streamable HTTP, of which the gateway keeps nothing between requests. */
 export function mcpRoutes(server: GatewayServer, deps: GatewayDeps): void {
   const schemas = createSchemaCompiler();
+  const onRequest = async ({ headers }: FastifyRequest): Promise<void> => assertOrigin(headers.origin);
   server.post(
     PATH,
     {
       config: { access: 'user', longPoll: true, maxValues: MAX_BODY_VALUES },
+      onRequest,
       bodyLimit: MAX_BODY_BYTES,
       schema: {
         ...USER_SECURITY,
@@ -64,18 +70,22 @@ export function mcpRoutes(server: GatewayServer, deps: GatewayDeps): void {
       const { headers, logFields, params, query } = request;
       const signal = AbortSignal.any([request.disconnected, deps.draining]);
       const caller = { namespace: params.namespace, traceparent: headers[TRACEPARENT], logFields };
-      const serve = createToolServer(
-        new McpAgent({ deps: { ...deps, schemas }, state, caller, session: query.session, signal }),
-      );
-      return relay(await serve(protocolRequest(request)), reply);
+      const session = query.session ?? (await protocolSession(headers, state, deps));
+      const agent = new McpAgent({ deps: { ...deps, schemas }, state, caller, session, signal });
+      const serve = createToolServer(agent, { resources: sessionResources(state, deps, signal) });
+      const response = await serve(protocolRequest(request));
+      if (request.body.method === 'initialize' && query.session === undefined)
+        void reply.header(SESSION_HEADER, newProtocolSession(state, deps));
+      return relay(response, reply);
     },
   );
-  // The protocol asks for this status where a server opens no streams and keeps no sessions.
+  // The protocol asks for this status where a server opens no streams and lets no client end a session.
   for (const method of ['GET', 'DELETE'] as const)
     server.route({
       method,
       url: PATH,
       config: { access: 'user' },
+      onRequest,
       schema: { hide: true, params: AgentParams },
       handler: async (_request, reply) => reply.code(405).header('allow', 'POST').send(),
     });

@@ -116,6 +116,6 @@ function senderOf(namespace: string): string {
 }
 
 /** Derived from the key, so that a retried message uses the session that its first attempt opened. */
-function newSession(key: string): string {
+export function newSession(key: string): string {
   return `s-${sha256(`session ${key}`).slice('sha256:'.length, 'sha256:'.length + 24)}`;
 }

@@ -90,16 +90,24 @@ async function* live(
 }
 
 async function* stored(
-  { agentUid, session, after, skip, message }: FollowRequest,
+  { message, ...position }: FollowRequest,
   { events }: GatewayDeps,
+): AsyncGenerator<SessionStreamLine> {
+  for await (const line of storedLines(events, position)) {
+    yield line;
+    if (isReplyTo(line, message)) return;
+  }
+}
+
+/** The lines of a session that are stored behind a position, oldest first. */
+export async function* storedLines(
+  events: Pick<GatewayDeps['events'], 'read'>,
+  { agentUid, session, after, skip }: Omit<FollowRequest, 'message'>,
 ): AsyncGenerator<SessionStreamLine> {
   let position: { seq: number; skip?: number | undefined } = { seq: after, skip };
   for (;;) {
     const lines = await events.read(agentUid, session, position.seq, BATCH, position.skip);
-    for (const line of lines) {
-      yield line;
-      if (isReplyTo(line, message)) return;
-    }
+    yield* lines;
     const last = lines.at(-1);
     if (last === undefined || lines.length < BATCH) return;
     position = 'skip' in last ? last : { seq: last.seq };

@@ -19,9 +19,12 @@ const MAX_CALLS = 16;
 const MAX_REPORTS = 1_000;
 const MAX_REPORT = 2_000;
 
-/** Serves tools over the Model Context Protocol (Streamable HTTP, without sessions), to a program that Temper does not trust. */
-export function createToolServer(tools: ServedTools): (request: Request) => Promise<Response> {
-  const handler = createMcpHandler(() => createServer({ tools }), {
+/** Serves tools over the Model Context Protocol (Streamable HTTP, each request alone), to a program that Temper does not trust. */
+export function createToolServer(
+  tools: ServedTools,
+  rest: Pick<ServedToClient, 'resources'> = {},
+): (request: Request) => Promise<Response> {
+  const handler = createMcpHandler(() => createServer({ tools, ...rest }), {
     legacy: 'stateless',
     maxSubscriptions: 0,
     maxRequestBodySize: MAX_BODY_BYTES,

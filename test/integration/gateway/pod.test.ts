@@ -28,7 +28,8 @@ import type { AgentEvent } from '../../../src/tools/events.ts';
 import { GatewayFixture, type HttpResponse, type GatewayReplica } from '../../support/gateway/gateway-fixture.ts';
 import { poll } from '../../support/poll.ts';
 import { TraceCollector } from '../../support/trace-collector.ts';
-import { clientCallTests } from './suites/client-calls.ts';
+import { type ClientCallWorld, clientCallTests } from './suites/client-calls.ts';
+import { mcpConformanceTests } from './suites/mcp-conformance.ts';
 import { MEETING_SESSIONS, parallelSessionTests, startMeetingModel } from './suites/parallel-sessions.ts';
 import { type HeldModel, runningCallTests, startHeldModel } from './suites/running-calls.ts';
 import { NESTED_SCRIPT, nestedAgentTests } from './suites/nested-agents.ts';
@@ -315,7 +316,7 @@ describe('an agent pod behind two gateways', { timeout: 600_000 }, () => {
     await setRules({});
   });
 
-  clientCallTests(() => ({
+  const clientCalls = (): ClientCallWorld => ({
     fixture,
     one,
     other,
@@ -325,7 +326,9 @@ describe('an agent pod behind two gateways', { timeout: 600_000 }, () => {
     start: () => start('agent'),
     setPolicy: (change) => setPolicy({ rules: {}, tools: {}, ...change }),
     approvePending,
-  }));
+  });
+  clientCallTests(clientCalls);
+  mcpConformanceTests(clientCalls);
 
   it('the gateway delivers no tool that a user or the operator deactivated', async () => {
     const { id, artifact, digest } = await sessionWithTool('csv_rows');

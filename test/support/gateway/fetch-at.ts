@@ -18,8 +18,10 @@ export function fetchAt(port: number, own: Readonly<Record<string, string>>): ty
     };
     const sent = request(options, (response) => {
       const body = Readable.toWeb(response) as unknown as ReadableStream<Uint8Array>;
-      const type = response.headers['content-type'] ?? '';
-      resolve(new Response(body, { status: response.statusCode ?? 0, headers: { 'content-type': type } }));
+      const answered = Object.entries(response.headers).flatMap(([name, value]) =>
+        typeof value === 'string' ? [[name, value] as [string, string]] : [],
+      );
+      resolve(new Response(body, { status: response.statusCode ?? 0, headers: answered }));
     });
     sent.on('error', reject);
     sent.on('close', () => agent.destroy());

@@ -3,7 +3,7 @@ import type { Json } from '../../../lib/json.ts';
 import type { SessionStreamLine } from '../../../gateway-api/user-api.ts';
 import { type CliIo, writeJsonLine } from '../../io.ts';
 import { screenOf } from '../../transcript/screen.ts';
-import { withPrintableStrings } from '../../transcript/foreign-text.ts';
+import { withPrintableStrings } from '../../../lib/text/printable-strings.ts';
 import { withValue } from '../../transcript/structured-reply.ts';
 import { Transcript } from '../../transcript/transcript.ts';
 import { type FollowedMessage, messageLines } from './message-lines.ts';

@@ -7,10 +7,16 @@ import type { ServedResources } from '../../../mcp/server/served.ts';
 import type { GatewayUserClient } from '../../cluster/gateway-user-client.ts';
 import { eventsPath, streamLines } from '../../cluster/messages/message-lines.ts';
 import { listOf } from '../../cluster/session-tools.ts';
-import { withPrintableStrings } from '../../transcript/foreign-text.ts';
+import { withPrintableStrings } from '../../../lib/text/printable-strings.ts';
 import { Screen } from '../../transcript/screen.ts';
 import { Transcript } from '../../transcript/transcript.ts';
-import { LastText, SESSIONS_URI, sessionResource, sessionTemplate, SESSION_TYPE } from '../session-text.ts';
+import {
+  LastText,
+  SESSION_TYPE,
+  sessionOf,
+  sessionResource,
+  sessionTemplate,
+} from '../../../mcp/server/session-text.ts';
 
 /** The sessions of an agent of a cluster as texts. One request at a time: each reads whole sessions. */
 export function clusterResources(agent: string, gateway: Pick<GatewayUserClient, 'call' | 'lines'>): ServedResources {
@@ -32,7 +38,7 @@ export function clusterResources(agent: string, gateway: Pick<GatewayUserClient,
       ),
     read: (uri) =>
       reads.run(async () => {
-        const session = uri.startsWith(SESSIONS_URI) ? uri.slice(SESSIONS_URI.length) : '';
+        const session = sessionOf(uri);
         if (!isSessionId(session)) return undefined;
         if (!(await sessions()).some((found) => textAt(found, ['session']) === session)) return undefined;
         const lines = streamLines(await gateway.lines(eventsPath(agent, session)));

@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { GATEWAY_TRICKS, trickTest } from '../../../../test/fixtures/mcp/tricks.ts';
 import { callOptions } from '../../../../test/support/call-options.ts';
 import { answerWeb } from '../../../../test/support/mcp/web-handler.ts';
 import { pollValue } from '../../../../test/support/poll.ts';
@@ -153,24 +154,6 @@ describe('a tool with an MCP backend', () => {
     assert.equal(server.count('tools/call'), calls);
   });
 
-  for (const [what, tools, words] of [
-    ['another description', [{ ...LISTED, description: 'Other.' }], /describes it differently/],
-    ['another schema', [{ ...LISTED, inputSchema: { type: 'object' } }], /describes it differently/],
-    ['other hints', [{ ...LISTED, annotations: { readOnlyHint: true } }], /describes it differently/],
-    ['an output schema', [{ ...LISTED, outputSchema: { type: 'object' } }], /describes it differently/],
-    ['no such tool', [{ ...LISTED, name: 'other' }], /does not list it any more/],
-    ['two tools of one name', [LISTED, { ...LISTED, name: 'Find' }], /several tools of the server become find/],
-    ['a deep schema', [{ ...LISTED, inputSchema: deep(20) }], /deeper than 32 levels/],
-    ['a huge schema', [{ ...LISTED, inputSchema: { type: 'object', title: 'x'.repeat(40_000) } }], /larger than 32768/],
-    ['a huge list', Array.from({ length: 5_000 }, (_, n) => ({ ...LISTED, name: `t${n}` })), /does not list it/],
-  ] as [string, JsonObject[], RegExp][]) {
-    it(`nothing is called at a server that lists ${what}`, async () => {
-      server.tools = tools;
-      await failsWith('TEMPER_MCP_TOOL_CHANGED', call(), words);
-      assert.equal(server.count('tools/call'), 0);
-    });
-  }
-
   it('a server that asks for samples or input gets neither', async () => {
     const codes: unknown[] = [];
     server.intercept = (request, response) => {
@@ -190,53 +173,114 @@ describe('a tool with an MCP backend', () => {
     assert.deepEqual(codes, ['asked']);
   });
 
-  for (const [what, answer, code, words] of [
-    [
-      'redirects',
+  /** The server lists these tools in place of the pinned one. */
+  const lists = (tools: JsonObject[], words: RegExp) => async (): Promise<void> => {
+    server.tools = tools;
+    await failsWith('TEMPER_MCP_TOOL_CHANGED', call(), words);
+    assert.equal(server.count('tools/call'), 0);
+  };
+  /** The server answers every request so. */
+  const serves = (answer: TestServer['handler'], code: ErrorCode, words: RegExp) => async (): Promise<void> => {
+    server.intercept = (request, response) => {
+      answer(request, response);
+      return true;
+    };
+    await failsWith(code, call(), words);
+  };
+  /** The server answers a call so. */
+  const answersCall = (answer: TestServer['call'], words: RegExp) => async (): Promise<void> => {
+    server.call = answer;
+    await failsWith('TEMPER_MCP_SERVER_FAILED', call(), words);
+    server.call = ({ session }) => said(session);
+    assert.equal(await call(), 's-2');
+  };
+  /** The server answers a call with a text that contains the credential, as a result, as an error and in the details of one. */
+  const echoes = (text: string) => async (): Promise<void> => {
+    const details = { content: [], structuredContent: { token: text }, isError: true };
+    for (const answer of [said(text), { ...said(text), isError: true }, details]) {
+      server.call = () => answer;
+      const answered = call({}, { connection: connection() });
+      await failsWith('TEMPER_TOOL_OUTPUT_INVALID', answered, /the credential of its connection/);
+    }
+  };
+
+  /** Each trick of the table. */
+  const attempts: Record<keyof typeof GATEWAY_TRICKS, () => Promise<void>> = {
+    description: lists([{ ...LISTED, description: 'Other.' } as JsonObject], /describes it differently/),
+    schema: lists([{ ...LISTED, inputSchema: { type: 'object' } } as JsonObject], /describes it differently/),
+    hints: lists([{ ...LISTED, annotations: { readOnlyHint: true } } as JsonObject], /describes it differently/),
+    outputSchema: lists([{ ...LISTED, outputSchema: { type: 'object' } } as JsonObject], /describes it differently/),
+    gone: lists([{ ...LISTED, name: 'other' } as JsonObject], /does not list it any more/),
+    sameNames: lists([LISTED, { ...LISTED, name: 'Find' }] as JsonObject[], /several tools of the server become find/),
+    deepSchema: lists([{ ...LISTED, inputSchema: deep(20) } as JsonObject], /deeper than 32 levels/),
+    hugeSchema: lists(
+      [{ ...LISTED, inputSchema: { type: 'object', title: 'x'.repeat(40_000) } } as JsonObject],
+      /larger than 32768/,
+    ),
+    hugeList: lists(
+      Array.from({ length: 5_000 }, (_, n) => ({ ...LISTED, name: `t${n}` }) as JsonObject),
+      /does not list it/,
+    ),
+    redirects: serves(
       (_, response) => void response.writeHead(302, { location: 'https://169.254.169.254/' }).end(),
       'TEMPER_FETCH_DENIED',
       /redirects, which is refused/,
-    ],
-    [
-      'compresses its answers',
+    ),
+    compresses: serves(
       (_, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end('x'),
       'TEMPER_FETCH_FAILED',
       /content-encoding/,
-    ],
-    [
-      'is no MCP server',
+    ),
+    page: serves(
       (_, response) => void response.writeHead(200, { 'content-type': 'text/html' }).end('<html>'),
       'TEMPER_MCP_SERVER_FAILED',
       /does not answer as an MCP server/,
-    ],
-    [
-      'wants a credential',
+    ),
+    unauthorized: serves(
       (_, response) => void response.writeHead(401).end(),
       'TEMPER_MCP_SERVER_FAILED',
       /name a connection/,
-    ],
-  ] as [string, TestServer['handler'], ErrorCode, RegExp][]) {
-    it(`a server that ${what} fails with the reason`, async () => {
-      server.intercept = (request, response) => {
-        answer(request, response);
+    ),
+    endlessStream: answersCall(
+      stream((response) => response.write(': wait\n'.repeat(10_000))),
+      /was not asked for/,
+    ),
+    largeLine: answersCall(
+      stream((response) => response.write(TOO_LARGE)),
+      /a line has more than 2097152 bytes/,
+    ),
+    deepValue: answersCall(
+      stream((response) => response.write(`data: ${'['.repeat(1_000)}\n\n`)),
+      /more depth/,
+    ),
+    echo: echoes(`Bearer ${SECRET}`),
+    echoBase64: echoes(Buffer.from(SECRET).toString('base64')),
+    async echoEscaped() {
+      server.call = ({ id, response }) => {
+        const escaped = `\\u0068${SECRET.slice(1)}`;
+        response.setHeader('content-type', 'application/json');
+        response.end(
+          `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"content":[{"type":"text","text":"${escaped}"}]}}`,
+        );
+        return undefined;
+      };
+      const answered = call({}, { connection: connection() });
+      await failsWith('TEMPER_TOOL_OUTPUT_INVALID', answered, /the credential of its connection/);
+    },
+    async echoError() {
+      server.intercept = (_, response) => {
+        response.writeHead(403).end(SECRET);
         return true;
       };
-      await failsWith(code, call(), words);
-    });
-  }
-
-  for (const [what, answer, words] of [
-    ['an endless stream', stream((response) => response.write(': wait\n'.repeat(10_000))), /was not asked for/],
-    ['a large line', stream((response) => response.write(TOO_LARGE)), /a line has more than 2097152 bytes/],
-    ['a deep value', stream((response) => response.write(`data: ${'['.repeat(1_000)}\n\n`)), /more depth/],
-  ] as [string, TestServer['call'], RegExp][]) {
-    it(`a call that is answered with ${what} fails, and the next call opens another session`, async () => {
-      server.call = answer;
-      await failsWith('TEMPER_MCP_SERVER_FAILED', call(), words);
-      server.call = ({ session }) => said(session);
-      assert.equal(await call(), 's-2');
-    });
-  }
+      await failsWith(
+        'TEMPER_CONNECTION_UNAUTHORIZED',
+        call({}, { connection: connection() }),
+        /connection "search": the server answered 403/,
+      );
+    },
+  };
+  for (const [id, attempt] of Object.entries(attempts))
+    it(trickTest(GATEWAY_TRICKS[id as keyof typeof GATEWAY_TRICKS]), attempt);
 
   it('a large answer and an endless wait end with the call, and many unanswered requests end the session', async () => {
     server.call = ({ id, response }) => {
@@ -251,7 +295,7 @@ describe('a tool with an MCP backend', () => {
     assert.match(codes.at(-1) ?? '', /requests unanswered/);
   });
 
-  it('the credential goes to the server alone, and no answer with it reaches an agent', async () => {
+  it('the credential goes to the server alone', async () => {
     const withCredential = { connection: connection() };
     await call({}, withCredential);
     // Requests of earlier tests, which have no credential, may still arrive.
@@ -259,33 +303,6 @@ describe('a tool with an MCP backend', () => {
     assert.deepEqual(
       sent.map(({ authorization }) => authorization),
       Array.from({ length: 5 }, () => `Bearer ${SECRET}`),
-    );
-    const base64 = Buffer.from(SECRET).toString('base64');
-    for (const text of [`Bearer ${SECRET}`, base64]) {
-      server.call = () => said(text);
-      await failsWith('TEMPER_TOOL_OUTPUT_INVALID', call({}, withCredential), /the credential of its connection/);
-      server.call = () => ({ ...said(text), isError: true });
-      await failsWith('TEMPER_TOOL_OUTPUT_INVALID', call({}, withCredential), /the credential of its connection/);
-      server.call = () => ({ content: [], structuredContent: { token: text }, isError: true });
-      await failsWith('TEMPER_TOOL_OUTPUT_INVALID', call({}, withCredential), /the credential of its connection/);
-    }
-    server.call = ({ id, response }) => {
-      const escaped = `\\u0068${SECRET.slice(1)}`;
-      response.setHeader('content-type', 'application/json');
-      response.end(
-        `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"content":[{"type":"text","text":"${escaped}"}]}}`,
-      );
-      return undefined;
-    };
-    await failsWith('TEMPER_TOOL_OUTPUT_INVALID', call({}, withCredential), /the credential of its connection/);
-    server.intercept = (_, response) => {
-      response.writeHead(403).end(SECRET);
-      return true;
-    };
-    await failsWith(
-      'TEMPER_CONNECTION_UNAUTHORIZED',
-      call({}, { ...withCredential, message: from({ session: 's-9' }) }),
-      /connection "search": the server answered 403/,
     );
   });
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { HTTP_TRICKS, trickTest } from '../../../../test/fixtures/mcp/tricks.ts';
 import { callOptions } from '../../../../test/support/call-options.ts';
 import { type Clock, systemClock } from '../../../lib/clock.ts';
 import { isTemperError } from '../../../lib/errors.ts';
@@ -67,6 +68,71 @@ async function say(connection: ServerConnection): Promise<unknown> {
 const stream = (text: string): Response => new Response(text, { headers: { 'content-type': 'text/event-stream' } });
 const json = (text: string): Response => new Response(text, { headers: { 'content-type': 'application/json' } });
 
+async function failsWith(work: Promise<unknown>, reason: RegExp): Promise<void> {
+  await assert.rejects(work, (error) => {
+    assert.ok(isTemperError(error, 'TEMPER_MCP_SERVER_FAILED'), String(error));
+    assert.match(error.message, reason);
+    return true;
+  });
+}
+
+/** The server answers a call so. */
+function answers(answer: () => Response, reason: RegExp): () => Promise<void> {
+  return async () => {
+    await using connection = await connected(answer);
+    await failsWith(say(connection), reason);
+  };
+}
+
+/** The server ends its streams, and names the time after which the client is to ask again. */
+function endsStreams(retry: number, waited: number, reopened: () => Response, reason: RegExp): () => Promise<void> {
+  return async () => {
+    const waits: number[] = [];
+    await using connection = await connected(() => stream(`id: e\nretry: ${retry}\ndata: \n\n`), { waits, reopened });
+    await failsWith(say(connection), reason);
+    assert.equal(waits[0], waited);
+    assert.ok(waits.length <= 70, `${waits.length} waits`);
+    assert.equal(connection.isOpen, false);
+  };
+}
+
+const ended = (): Response => stream('id: e\ndata: \n\n');
+const TOO_OFTEN = /ends its streams too often/;
+
+/** Each trick of the table. */
+const ATTEMPTS: Record<keyof typeof HTTP_TRICKS, () => Promise<void>> = {
+  deep: answers(() => json('['.repeat(100_000)), /more depth/),
+  large: answers(() => json(' '.repeat(9 * 1_048_576)), /more than 8388608 bytes/),
+  deepInStream: answers(() => stream(`data: ${'['.repeat(1_000)}\n\n`), /more depth/),
+  severalLines: answers(() => stream('data: {"a":\ndata: 1}\n\n'), /several lines of data/),
+  hiddenEnd: answers(() => stream('data: "\rdata: [[\n\n'), /carriage return/),
+  endlessLines: answers(() => stream(': wait\n'.repeat(10_000)), /was not asked for/),
+  endlessLine: answers(() => stream('x'.repeat(9 * 1_048_576)), /a line has more than/),
+  error: answers(() => new Response('no', { status: 500 }), /the call failed/),
+  endsStreams: endsStreams(0, 500, ended, TOO_OFTEN),
+  endsStreamsLater: endsStreams(1e12, 300_000, ended, TOO_OFTEN),
+  refusesStreams: endsStreams(700, 700, () => new Response('', { status: 500 }), /cannot be opened again/),
+  async question() {
+    await using connection = await connected(async (request) => {
+      const { id } = (await request.json()) as { id: unknown };
+      const inputRequests = { name: { method: 'elicitation/create', params: { mode: 'form', message: 'password?' } } };
+      return json(JSON.stringify({ jsonrpc: '2.0', id, result: { resultType: 'input_required', inputRequests } }));
+    });
+    await assert.rejects(
+      say(connection),
+      (error) => isTemperError(error, 'TEMPER_TOOL_FAILED') && /asks for input or a sample/.test(error.message),
+    );
+    assert.equal(connection.isOpen, true);
+  },
+  async prototype() {
+    await using connection = await connected(server);
+    const { tools } = await connection.tools(callOptions());
+    assert.deepEqual(tools[0]?.inputSchema['properties'], { text: { type: 'string' } });
+    const stored = parseUntrustedJson(acceptedToolsText(new Map([['h', tools]])));
+    assert.deepEqual(parseAcceptedTools('mcp-tools.json', stored).get('h'), tools);
+  },
+};
+
 describe('an MCP server over HTTP', () => {
   it('its tools are listed and called, with the token and without following redirects', async () => {
     const seen: Request[] = [];
@@ -76,34 +142,6 @@ describe('an MCP server over HTTP', () => {
     for (const { headers, redirect } of seen)
       assert.deepEqual([headers.get('authorization'), redirect], ['Bearer secret', 'error']);
   });
-
-  it('a schema with a name that can change a prototype is accepted without it, and the file gives back what was accepted', async () => {
-    await using connection = await connected(server);
-    const { tools } = await connection.tools(callOptions());
-    assert.deepEqual(tools[0]?.inputSchema['properties'], { text: { type: 'string' } });
-    const stored = parseUntrustedJson(acceptedToolsText(new Map([['h', tools]])));
-    assert.deepEqual(parseAcceptedTools('mcp-tools.json', stored).get('h'), tools);
-  });
-
-  for (const [what, answer, reason] of [
-    ['a deep value', () => json('['.repeat(100_000)), /more depth/],
-    ['a large body', () => json(' '.repeat(9 * 1_048_576)), /more than 8388608 bytes/],
-    ['a deep value in a stream', () => stream(`data: ${'['.repeat(1_000)}\n\n`), /more depth/],
-    ['a value over several lines', () => stream('data: {"a":\ndata: 1}\n\n'), /several lines of data/],
-    ['a hidden end of a line', () => stream('data: "\rdata: [[\n\n'), /carriage return/],
-    ['endless lines', () => stream(': wait\n'.repeat(10_000)), /was not asked for/],
-    ['an endless line', () => stream('x'.repeat(9 * 1_048_576)), /a line has more than/],
-    ['an error', () => new Response('no', { status: 500 }), /the call failed/],
-  ] as [string, () => Response, RegExp][]) {
-    it(`a call that is answered with ${what} fails`, async () => {
-      await using connection = await connected(answer);
-      await assert.rejects(say(connection), (error) => {
-        assert.ok(isTemperError(error, 'TEMPER_MCP_SERVER_FAILED'), String(error));
-        assert.match(error.message, reason);
-        return true;
-      });
-    });
-  }
 
   it('a stream that the server ends before it answers is opened again where it ended, after the time that the server names', async () => {
     const [waits, seen]: [number[], Request[]] = [[], []];
@@ -131,37 +169,8 @@ describe('an MCP server over HTTP', () => {
     assert.deepEqual(waits, [700]);
   });
 
-  for (const [what, retry, waited, reopened, reason] of [
-    ['ends every stream', 0, 500, () => stream('id: e\ndata: \n\n'), /ends its streams too often/],
-    ['ends every stream later', 1e12, 300_000, () => stream('id: e\ndata: \n\n'), /ends its streams too often/],
-    ['refuses the streams that it ended', 700, 700, () => new Response('', { status: 500 }), /cannot be opened again/],
-  ] as [string, number, number, () => Response, RegExp][]) {
-    it(`a server that ${what} is left`, async () => {
-      const waits: number[] = [];
-      await using connection = await connected(() => stream(`id: e\nretry: ${retry}\ndata: \n\n`), { waits, reopened });
-      await assert.rejects(say(connection), (error) => {
-        assert.ok(isTemperError(error, 'TEMPER_MCP_SERVER_FAILED'), String(error));
-        assert.match(error.message, reason);
-        return true;
-      });
-      assert.equal(waits[0], waited);
-      assert.ok(waits.length <= 70, `${waits.length} waits`);
-      assert.equal(connection.isOpen, false);
-    });
-  }
-
-  it('a call to which the server answers with a question fails, and the connection stays', async () => {
-    await using connection = await connected(async (request) => {
-      const { id } = (await request.json()) as { id: unknown };
-      const inputRequests = { name: { method: 'elicitation/create', params: { mode: 'form', message: 'password?' } } };
-      return json(JSON.stringify({ jsonrpc: '2.0', id, result: { resultType: 'input_required', inputRequests } }));
-    });
-    await assert.rejects(
-      say(connection),
-      (error) => isTemperError(error, 'TEMPER_TOOL_FAILED') && /asks for input or a sample/.test(error.message),
-    );
-    assert.equal(connection.isOpen, true);
-  });
+  for (const [id, attempt] of Object.entries(ATTEMPTS))
+    it(trickTest(HTTP_TRICKS[id as keyof typeof HTTP_TRICKS]), attempt);
 
   it('a session that the server forgot ends the connection, and one that is left ends at the server', async () => {
     const seen: Request[] = [];

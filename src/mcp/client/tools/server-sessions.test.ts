@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { before, describe, it } from 'node:test';
+import { PROCESS_TRICKS, trickTest } from '../../../../test/fixtures/mcp/tricks.ts';
 import { callOptions } from '../../../../test/support/call-options.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import type { ErrorCode } from '../../../lib/error-codes.ts';
 import { isTemperError } from '../../../lib/errors.ts';
-import type { Json, JsonObject } from '../../../lib/json.ts';
+import { type Json, type JsonObject, member } from '../../../lib/json.ts';
 import type { CallContext, Tool } from '../../../tools/contract.ts';
 import { createSchemaCompiler } from '../../../tools/json-schema/compiler.ts';
 import { openServer } from '../connection/open-server.ts';
@@ -62,109 +63,60 @@ async function withTools(
   });
 }
 
-describe('the tools of an MCP server', () => {
-  it('a result is the structured content or the text, and images, sounds and links are one line each', async () => {
-    await withTools('', async (call) => {
-      assert.match(JSON.stringify(await call('h_echo', { text: 'hello' })), /^"hello in process \d+"$/);
-      assert.deepEqual(await call('h_structured'), { n: 1 });
-      assert.equal(
-        await call('h_media'),
-        'before\n[image: image/png]\n[audio: audio/wav]\n[resource: file:///a]\n[resource: file:///b]\nthe text of b',
-      );
-      await assert.rejects(
-        call('h_structured', { text: 'wrong' }),
-        fails('TEMPER_TOOL_OUTPUT_INVALID', /breaks its schema/),
-      );
-      await assert.rejects(call('h_fail'), fails('TEMPER_TOOL_FAILED', /it \\u\{1b\}\[31mfailed/));
+/** The server misbehaves within a call. */
+function misbehaves(trick: string, reason: RegExp): () => Promise<void> {
+  return () =>
+    withTools(trick, async (call) => {
+      await assert.rejects(call('h_misbehave'), fails('TEMPER_MCP_SERVER_FAILED', reason));
+      assert.match(JSON.stringify(await call('h_echo', { text: 'again' })), /^"again/);
     });
-  });
+}
 
-  it('the process has no environment of Temper, no network, no other process and no foreign file', async () => {
-    await withTools('', async (call) => {
-      const { environment, ...rest } = (await call('h_attempt')) as JsonObject;
-      assert.deepEqual(environment, ['HOME', 'PWD', 'TMPDIR']);
-      assert.deepEqual(rest, { file: 'ENOENT', process: 'ERR_ACCESS_DENIED', network: 'ERR_ACCESS_DENIED' });
+/** What the process says about its attempt to leave its folder. */
+function attempts(what: string, found: Json): () => Promise<void> {
+  return () => withTools('', async (call) => assert.deepEqual(member(await call('h_attempt'), what), found));
+}
+
+/** The answers to the requests of the server, in their order. */
+function asks(index: number): () => Promise<void> {
+  return () =>
+    withTools('', async (call) => {
+      const said = await call('h_ask');
+      assert.ok(typeof said === 'string');
+      assert.equal(said.split(' ')[index], '-32601');
     });
-  });
+}
 
-  it('each session has a process of its own, and five unused ones become four', async () => {
-    await withTools('', async (call) => {
-      const of = (session: string) => call('h_echo', { text: '' }, session);
-      const first = await of('1');
-      assert.equal(await of('1'), first);
-      const others = await Promise.all(['2', '3', '4', '5'].map(of));
-      assert.equal(new Set([first, ...others]).size, 5);
-      assert.deepEqual(await Promise.all(['2', '3', '4', '5'].map(of)), others);
-      assert.notEqual(await of('1'), first);
-    });
-  });
+/** The server, and then what a user would have accepted of it before. */
+function changed(accepted: () => readonly ListedTool[], name: string, reason: RegExp): () => Promise<void> {
+  return () =>
+    withTools('', (call) => assert.rejects(call(name), fails('TEMPER_MCP_TOOL_CHANGED', reason)), accepted());
+}
 
-  it('a tool whose description changes after it was accepted is not called again, and the others are', async () => {
-    await withTools('', async (call) => {
-      await call('h_echo');
-      assert.equal(await call('h_change'), 'changed');
-      await assert.rejects(call('h_echo'), fails('TEMPER_MCP_TOOL_CHANGED', /describes it differently now/));
-      assert.deepEqual(await call('h_structured'), { n: 1 });
-    });
-    const { tools } = usual;
-    const before = tools.map((tool) =>
-      tool.name === 'h_echo' ? { ...tool, digest: `sha256:${'0'.repeat(64)}` as const } : tool,
-    );
-    await withTools('', (call) => assert.rejects(call('h_echo'), fails('TEMPER_MCP_TOOL_CHANGED', /h_echo/)), before);
-    const gone = tools.map((tool) => ({ ...tool, name: 'h_gone' }));
-    await withTools(
-      '',
-      (call) => assert.rejects(call('h_gone'), fails('TEMPER_MCP_TOOL_CHANGED', /does not list it/)),
-      gone,
-    );
-  });
+async function listsNot(name: string, trick = 'schema'): Promise<void> {
+  const { tools, refused } = await listed(trick);
+  assert.ok(refused.some(({ remoteName }) => remoteName === name));
+  assert.ok(!tools.some(({ remoteName }) => remoteName === name));
+}
 
-  it('a server that asks for samples, input or roots is refused', async () => {
-    await withTools('', async (call) => assert.equal(await call('h_ask'), '-32601 -32601 -32601'));
-  });
+const OTHER_DIGEST = `sha256:${'0'.repeat(64)}` as const;
 
-  it('names that become the same, endless pages and long lists are bounded', async () => {
-    const shadowed = await listed('shadow');
-    assert.deepEqual(
-      shadowed.refused.map(({ remoteName }) => remoteName),
-      ['echo', 'Echo'],
-    );
-    assert.ok(!shadowed.tools.some(({ name }) => name === 'h_echo'));
-    assert.deepEqual((await listed('pages')).tools, []);
-    assert.equal((await listed('many')).tools.length, 200);
-    const { tools, refused } = await listed('schema');
-    assert.deepEqual(
-      [tools.map(({ name }) => name), refused.map(({ remoteName }) => remoteName)],
-      [['h_pattern'], ['deep', 'large']],
-    );
-  });
-
-  for (const [trick, reason] of [
-    ['garbage', /no message of JSON-RPC/],
-    ['deep', /more depth than the limit/],
-    ['long', /a line has more than/],
-    ['flood', /was not asked for/],
-    ['blank', /was not asked for/],
-    ['unasked', /was not asked for/],
-    ['exit', /exit code 3\); its standard error begins: the server starts/],
-    ['stderr', /exit code 3\); its standard error begins: the server starts\\nx{500,1000}…$/],
-  ] as const) {
-    it(`a server that misbehaves (${trick}) is ended, the call fails, and the next call starts it again`, async () => {
-      await withTools(trick, async (call) => {
-        await assert.rejects(call('h_misbehave'), fails('TEMPER_MCP_SERVER_FAILED', reason));
-        assert.match(JSON.stringify(await call('h_echo', { text: 'again' })), /^"again/);
-      });
-    });
-  }
-
-  it('a server that never answers is ended when the time of its caller is over', async () => {
-    await assert.rejects(
+/** Each trick of the table. */
+const ATTEMPTS: Record<keyof typeof PROCESS_TRICKS, () => Promise<void>> = {
+  garbage: misbehaves('garbage', /no message of JSON-RPC/),
+  deep: misbehaves('deep', /more depth than the limit/),
+  long: misbehaves('long', /a line has more than/),
+  flood: misbehaves('flood', /was not asked for/),
+  blank: misbehaves('blank', /was not asked for/),
+  unasked: misbehaves('unasked', /was not asked for/),
+  exit: misbehaves('exit', /exit code 3\); its standard error begins: the server starts/),
+  stderr: misbehaves('stderr', /exit code 3\); its standard error begins: the server starts\\nx{500,1000}…$/),
+  silent: () =>
+    assert.rejects(
       openServer(hostile('silent'), deps, callOptions(300)),
       fails('TEMPER_MCP_SERVER_FAILED', /does not answer as an MCP server/),
-    );
-  });
-
-  it('a call that is cancelled ends although the server never answers, and the process ends with its sessions', async () => {
+    ),
+  async never() {
     const { tools } = usual;
     const tool = tools.find(({ name }) => name === 'h_never') as ListedTool;
     const stop = new AbortController();
@@ -177,5 +129,80 @@ describe('the tools of an MCP server', () => {
     await sessions[Symbol.asyncDispose]();
     const [, pid] = /process (\d+)/.exec(said) ?? [];
     assert.ok(pid !== undefined && !existsSync(`/proc/${pid}`));
+  },
+  environment: attempts('environment', ['HOME', 'PWD', 'TMPDIR']),
+  file: attempts('file', 'ENOENT'),
+  process: attempts('process', 'ERR_ACCESS_DENIED'),
+  network: attempts('network', 'ERR_ACCESS_DENIED'),
+  sampling: asks(0),
+  elicitation: asks(1),
+  roots: asks(2),
+  rugPull: () =>
+    withTools('', async (call) => {
+      await call('h_echo');
+      assert.equal(await call('h_change'), 'changed');
+      await assert.rejects(call('h_echo'), fails('TEMPER_MCP_TOOL_CHANGED', /describes it differently now/));
+      assert.deepEqual(await call('h_structured'), { n: 1 });
+    }),
+  rugPullBetween: changed(
+    () => usual.tools.map((tool) => (tool.name === 'h_echo' ? { ...tool, digest: OTHER_DIGEST } : tool)),
+    'h_echo',
+    /h_echo/,
+  ),
+  gone: changed(() => usual.tools.map((tool) => ({ ...tool, name: 'h_gone' })), 'h_gone', /does not list it/),
+  async shadow() {
+    const { tools, refused } = await listed('shadow');
+    assert.deepEqual(
+      refused.map(({ remoteName }) => remoteName),
+      ['echo', 'Echo'],
+    );
+    assert.ok(!tools.some(({ name }) => name === 'h_echo'));
+  },
+  pages: async () => assert.deepEqual((await listed('pages')).tools, []),
+  many: async () => assert.equal((await listed('many')).tools.length, 200),
+  deepSchema: () => listsNot('deep'),
+  largeSchema: () => listsNot('large'),
+  async pattern() {
+    const [tool] = (await listed('schema')).tools;
+    assert.equal(tool?.name, 'h_pattern');
+    const check = createSchemaCompiler().check(tool.inputSchema);
+    assert.equal(check({ a: `${'a'.repeat(10_000)}b` }).length, 1);
+  },
+  wrongOutput: () =>
+    withTools('', (call) =>
+      assert.rejects(call('h_structured', { text: 'wrong' }), fails('TEMPER_TOOL_OUTPUT_INVALID', /breaks its schema/)),
+    ),
+  media: () =>
+    withTools('', async (call) =>
+      assert.equal(
+        await call('h_media'),
+        'before\n[image: image/png]\n[audio: audio/wav]\n[resource: file:///a]\n[resource: file:///b]\nthe text of b',
+      ),
+    ),
+  escapes: () =>
+    withTools('', (call) => assert.rejects(call('h_fail'), fails('TEMPER_TOOL_FAILED', /it \\u\{1b\}\[31mfailed/))),
+};
+
+describe('the tools of an MCP server', () => {
+  it('each session has a process of its own, and five unused ones become four', async () => {
+    await withTools('', async (call) => {
+      const of = (session: string) => call('h_echo', { text: '' }, session);
+      const first = await of('1');
+      assert.equal(await of('1'), first);
+      const others = await Promise.all(['2', '3', '4', '5'].map(of));
+      assert.equal(new Set([first, ...others]).size, 5);
+      assert.deepEqual(await Promise.all(['2', '3', '4', '5'].map(of)), others);
+      assert.notEqual(await of('1'), first);
+    });
+  });
+
+  for (const [id, attempt] of Object.entries(ATTEMPTS))
+    it(trickTest(PROCESS_TRICKS[id as keyof typeof PROCESS_TRICKS]), attempt);
+
+  it('a result is the structured content, or the text', async () => {
+    await withTools('', async (call) => {
+      assert.match(JSON.stringify(await call('h_echo', { text: 'hello' })), /^"hello in process \d+"$/);
+      assert.deepEqual(await call('h_structured'), { n: 1 });
+    });
   });
 });

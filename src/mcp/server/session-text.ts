@@ -1,6 +1,6 @@
-import type { ServedResources } from '../../mcp/server/served.ts';
+import type { ServedResources } from './served.ts';
 
-export const SESSIONS_URI = 'temper://sessions/';
+const SESSIONS_URI = 'temper://sessions/';
 export const SESSION_TYPE = 'text/plain';
 const MAX_TEXT = 1_000_000;
 
@@ -22,6 +22,11 @@ export function sessionResource(
   about: Pick<SessionResource, 'title' | 'description'>,
 ): SessionResource {
   return { uri: `${SESSIONS_URI}${session}`, name: session, mimeType: SESSION_TYPE, ...about };
+}
+
+/** What a URI has in the place of the session, which the caller checks; empty for a URI of another form. */
+export function sessionOf(uri: string): string {
+  return uri.startsWith(SESSIONS_URI) ? uri.slice(SESSIONS_URI.length) : '';
 }
 
 /** The end of a text, for a client; holds no more than twice of what it gives. */

@@ -1,8 +1,8 @@
-import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
-import { printable } from '../../lib/printable.ts';
+import { isJsonObject, type Json, type JsonObject } from '../json.ts';
+import { printable } from '../printable.ts';
 
 /**
- * Escapes every string of a value that a pod or a file names, the names of members too, where it enters the command. Line breaks stay: each
+ * Escapes every string of a value that a pod or a file names, the names of members too, where it enters a program of Temper. Line breaks stay: each
  * printer decides what a line is. Printers escape again, which changes nothing, so a printer that forgets it shows nothing unescaped.
  */
 export function withPrintableStrings(value: Json): Json {
