@@ -36,13 +36,13 @@ const ask: ApprovalInput = {
 function createFixture(settings: TrustPolicySpec['approvals'] = {}, clock: Clock = systemClock, hasApprover = true) {
   const records = memoryRecordStore();
   /** A later process on the same records. */
-  const restart = (): FileApprovals =>
+  const restart = (current = settings): FileApprovals =>
     createFileApprovals({
       records,
       clock,
       ids: ulids,
       namespace: 'team',
-      policy: { name: 'strict', rules: (risk) => approvalRules(settings, risk) },
+      policy: { name: 'strict', rules: (risk) => approvalRules(current, risk) },
       redact: createSecretRedactor(['s3cr3t-of-env']).redact,
       hasApprover,
     });
@@ -112,6 +112,29 @@ describe('file approvals', () => {
     await denied;
     await lenient.approvals.decide(aDecision(other, 'Approve'));
     assert.equal((await waiting).decision, 'Approve');
+  });
+
+  it('a timeout approves a call only while the policy still has it', async () => {
+    const clock = new FakeClock();
+    const call: ApprovalInput = { ...ask, risk: 'low', session: 's-1' };
+    const settings = { byRisk: [{ risk: 'low' as const, timeout: '1m', onTimeout: 'Approve' as const }] };
+    for (const [later, expected] of [
+      [settings, 'Approve'],
+      [{}, 'TEMPER_APPROVAL_TIMEOUT'],
+      [{ timeout: '1m', onTimeout: 'Deny' as const }, 'TEMPER_APPROVAL_TIMEOUT'],
+    ] as const) {
+      const { approvals, restart } = createFixture(settings, clock, false);
+      const id = await approvals.request(call);
+      assert.deepEqual(await approvals.decisionOrPark(id, anOp()), { decision: 'Parked' });
+      await clock.advance(60_000);
+      const next = restart(later);
+      assert.equal(await next.request(call), id);
+      const outcome = await next.decisionOrPark(id, anOp()).then(
+        ({ decision }) => decision,
+        (error: unknown) => (isTemperError(error) ? error.code : String(error)),
+      );
+      assert.equal(outcome, expected);
+    }
   });
 });
 

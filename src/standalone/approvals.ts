@@ -4,7 +4,7 @@ import type { IdGenerator } from '../lib/ids.ts';
 import { type Json, member, textAt } from '../lib/json.ts';
 import { remainingMs, type CallOptions } from '../lib/call-options.ts';
 import type { RecordStore } from '../lib/record-store.ts';
-import { type ApprovalRules, decidedByTimeout } from '../policy/approval-rules.ts';
+import { type ApprovalRules, decidedByTimeout, type TimeoutDecision } from '../policy/approval-rules.ts';
 import type { Risk } from '../policy/types.ts';
 import type { ApprovalDecision, ApprovalInput, Approvals } from '../tools/approvals.ts';
 import {
@@ -126,7 +126,7 @@ class StoredApprovals implements FileApprovals {
     const recorded = decisionIn(await records.get(APPROVALS, id));
     if (recorded !== undefined) return recorded;
     const request = await records.get(REQUESTS, id);
-    const outcome = statusOf(request) === 'Expired' ? 'Deny' : decidedByTimeout(timesOf(request), clock.now());
+    const outcome = this.#outcome(request);
     if (outcome === 'Pending') return undefined;
     const by = policyActor(policy.name);
     if (outcome === 'Deny') {
@@ -143,6 +143,15 @@ class StoredApprovals implements FileApprovals {
     const time = clock.now().toISOString();
     await this.decide({ id, verb: 'Approve', target: id, reason: 'no approver decided before the timeout', by, time });
     return decisionIn(await records.get(APPROVALS, id));
+  }
+
+  /** An approval by timeout needs a policy that still has it: the request may be of an earlier run, under another one. */
+  #outcome(request: Json | undefined): TimeoutDecision {
+    const { clock, policy } = this.#deps;
+    if (statusOf(request) === 'Expired') return 'Deny';
+    const outcome = decidedByTimeout(timesOf(request), clock.now());
+    const risk = isPromotion(request) ? undefined : (textAt(request, ['spec', 'risk']) as Risk);
+    return outcome === 'Approve' && policy.rules(risk).onTimeout !== 'Approve' ? 'Deny' : outcome;
   }
 
   /** Waits for an approver or for the timeout of the policy, at most until the deadline. */

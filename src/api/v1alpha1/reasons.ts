@@ -308,12 +308,15 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
       reasons: {
         AwaitingApproval:
           'The request waits for an approver. The message states why an existing Approval does not count.',
-        Approved: 'An approver approved the request, and the tool has its new tier.',
-        Denied: 'An approver denied the request. A new one follows after the cool-down of the policy.',
-        Revoked: 'The tool was revoked or demoted.',
+        Approved:
+          'An approver approved the request: the tool has its new tier, the agent its new level, or the call may start. The timeout of the policy approves calls only.',
+        Denied:
+          'An approver denied the request. A promotion is requested again after the cool-down of the policy, a rise of a level with another version of the Agent or of the TrustPolicy.',
+        Revoked: 'The tool was revoked or demoted, or an Approval with the decision Revoke withdrew the request.',
         TimedOut:
           'No approver decided before the timeout of the policy (approvals), which denies the request. A promotion is requested again after its cool-down, a rise of a level with another version of the Agent or of the TrustPolicy.',
-        Expired: 'Nothing is left to decide: the tool is gone or out of service, or another request asks the same.',
+        Expired:
+          'Nothing is left to decide: the tool is gone or out of service, another request asks the same, the rise does not apply any more, or the message of the call has ended.',
       },
     },
     {

@@ -22,6 +22,7 @@ import {
   newPendingCall,
   parkedUntil,
   withDecision,
+  WITHDRAWN,
 } from './pending-call.ts';
 
 export interface CallApprovalsDeps {
@@ -68,13 +69,14 @@ export class CallApprovals {
 
   async #storeTimeout(call: PendingCall, policy: TrustPolicy | undefined, now: Date): Promise<PendingCall> {
     const { agentUid, request, decision } = call;
-    // Without an effect unless the policy still has it: the use of the approval finds the same.
-    const isWithdrawn = decision?.decision === 'Approve' && !isApproved(call, this.#records(call), policy, now);
-    if (decision?.timedOut !== true || isWithdrawn) return call;
+    if (decision?.timedOut !== true) return call;
+    // The use of the approval would find the same.
+    const isWithdrawn = decision.decision === 'Approve' && !isApproved(call, this.#records(call), policy, now);
+    const current = isWithdrawn ? WITHDRAWN : decision;
     const stored = await this.#deps.calls.update(agentUid, (all) =>
-      withCall(all, request, (one) => withDecision(one, decision)),
+      withCall(all, request, (one) => withDecision(one, current)),
     );
-    return this.#decided(stored.find((one) => one.request === request) ?? call);
+    return this.#decided(stored.find((one) => one.request === request) ?? withDecision(call, current));
   }
 
   /**

@@ -16,6 +16,7 @@ import {
   parkedUntil,
   subjectOf,
   withDecision,
+  WITHDRAWN,
 } from './pending-call.ts';
 
 const NOW = new Date('2031-01-01T00:00:00.000Z');
@@ -147,9 +148,14 @@ describe('a pending call', () => {
     assert.equal(after(approved, expired), approved);
     assert.equal(after(byPolicy, approved), byPolicy);
     assert.equal(after(byPolicy, denied), denied);
+    assert.equal(after(byPolicy, WITHDRAWN), WITHDRAWN, 'the policy withdraws its own approval');
+    assert.equal(after(approved, WITHDRAWN), approved, 'and none of an approver');
+    assert.equal(after(byPolicy, WITHDRAWN, byPolicy), WITHDRAWN);
+    assert.equal(after(WITHDRAWN, approved), WITHDRAWN);
     assert.equal(after(expired, approved), expired);
     const used = { ...withDecision(call, approved), used: { key: 'k', at: NOW.toISOString() } };
     assert.equal(withDecision(used, denied).decision, approved);
+    assert.equal(withDecision({ ...used, decision: byPolicy }, WITHDRAWN).decision, byPolicy);
     const late: PendingCall = { ...call, decision: expired };
     assert.equal(isApproved(late, [anApproval(late)], aPolicy(), NOW), false, 'a call that expired has ended');
   });

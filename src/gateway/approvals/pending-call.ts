@@ -141,11 +141,23 @@ export function decisionOf(call: PendingCall, now: Date): CallDecision | undefin
   return { decision: 'Approve', ...byPolicy, reason: 'no approver decided before the timeout' };
 }
 
-/** The call with this decision. The first one stays, but that a denial withdraws an approval until the call has used it. */
+/** Instead of an approval by timeout that the policy does not have any more. */
+export const WITHDRAWN: CallDecision = {
+  decision: 'Expired',
+  by: 'policy',
+  timedOut: true,
+  reason: 'no approver decided in time, and the policy does not approve such calls any more',
+};
+
+/**
+ * The call with this decision. The first one stays, but that a denial withdraws an approval until the call has used it: a denial of an
+ * approver each approval, one of the policy only its own.
+ */
 export function withDecision(call: PendingCall, decision: CallDecision): PendingCall {
   const { decision: before, used } = call;
   if (before === undefined) return { ...call, decision };
-  const isFinal = hasExpired(call) || decision.timedOut === true || used !== undefined;
+  const isOverruled = decision.timedOut === true && before.timedOut !== true;
+  const isFinal = hasExpired(call) || isOverruled || used !== undefined;
   return isFinal || before.decision === decision.decision ? call : { ...call, decision };
 }
 

@@ -4,7 +4,7 @@ import type { ConditionUpdate } from '../conditions.ts';
 import { byline } from '../tool/plan.ts';
 import type { StoredTool } from '../tool/stored-tool.ts';
 import type { StoredRequest } from './stored-decision.ts';
-import { isOverdue, isTimedOut, POLICY_ACTOR, timedOut } from './timed-out.ts';
+import { isOverdue, isTimedOut, POLICY_ACTOR, SYSTEM_ACTOR, timedOut } from './timed-out.ts';
 
 /** Everything that decides about a request for the promotion of a tool. */
 export interface ObservedRequest {
@@ -102,7 +102,7 @@ function expired(message: string): RequestStep {
   return {
     step: 'decide',
     decision: 'Expired',
-    actor: 'system',
+    actor: SYSTEM_ACTOR,
     condition: { type: 'Decided', status: 'True', reason: 'Expired', message },
   };
 }

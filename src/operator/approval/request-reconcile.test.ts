@@ -3,11 +3,19 @@ import { describe, it } from 'node:test';
 import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import type { ApprovalRequest, ApprovalRequestStatus } from '../../api/v1alpha1/approvalrequest.ts';
 import { approvalRecord } from '../../approvals/approval-record.ts';
+import { ApiError } from '../../kube/client/kube-client.ts';
+import { Controller } from '../../kube/controller/controller.ts';
+import { createRateLimiter } from '../../kube/controller/rate-limiter.ts';
+import { WorkQueue } from '../../kube/controller/work-queue.ts';
 import { Store } from '../../kube/informer/store.ts';
+import { RecordingMetrics } from '../../kube/metrics.testing.ts';
 import { FakeClock } from '../../lib/fake-clock.testing.ts';
+import { TemperError } from '../../lib/errors.ts';
 import type { PullRequestState } from '../../nats/pull-requests.ts';
 import { Cache } from '../kube/cache.ts';
 import type { Stored, StoredAgent, StoredPolicy } from '../kube/types.ts';
+import { createLogger } from '../../telemetry/log.ts';
+import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
 import type { AuditRecord } from '../../audit/port.ts';
 import { INDEX } from '../agent/observe.ts';
 import { aTool, DIGEST, NONCE } from '../tool/tool.testing.ts';
@@ -72,14 +80,14 @@ function aFixture(change: Partial<ApprovalRequest['spec']> = {}) {
   stores.tools.set(aTool({ tier: 'Agent', agent: 'analyst' }, { status: { active: true } }));
   stores.requests.set(pruneRequest(aRequest(undefined, change)));
   let stored: ApprovalRequestStatus = {};
-  let isFailing = false;
+  let failure: Error | undefined;
   let version = 1;
   const clock = new FakeClock();
   const audited: AuditRecord[] = [];
   const events: string[] = [];
   const client = {
     patch: async (_type: unknown, _ref: unknown, { status }: { status: ApprovalRequestStatus }) => {
-      if (isFailing) throw new Error('the operator was killed');
+      if (failure !== undefined) throw failure;
       stored = status;
       const changed = aRequest(status, change);
       version += 1;
@@ -125,16 +133,20 @@ function aFixture(change: Partial<ApprovalRequest['spec']> = {}) {
   const restart = (): void => {
     reconciler = newLeader();
   };
+  /** What each write of a status throws. */
+  const failing = (error: Error | undefined): void => {
+    failure = error;
+  };
   /** The operator ends before its next write. */
   const kill = async (): Promise<void> => {
-    isFailing = true;
+    failing(new Error('the operator was killed'));
     await assert.rejects(reconcile());
-    isFailing = false;
+    failing(undefined);
     restart();
   };
   const reasons = () => (stored.conditions ?? []).map(({ type, status, reason }) => `${type}=${status} ${reason}`);
   const statusOf = () => stored;
-  return { reconcile, reasons, events, requestsInGit, deny, clock, audited, restart, kill, statusOf };
+  return { reconcile, reasons, events, requestsInGit, deny, clock, audited, restart, failing, kill, statusOf };
 }
 
 describe('the reconcile of an ApprovalRequest with a pull request', () => {
@@ -168,6 +180,50 @@ describe('the reconcile of an ApprovalRequest with a pull request', () => {
     deny();
     await reconcile();
     assert.deepEqual(reasons(), ['Decided=True Denied']);
+  });
+});
+
+describe('the failures of an ApprovalRequest', () => {
+  const CONFLICT = new ApiError(409, 'Conflict', 'it has changed');
+  const UNAVAILABLE = new ApiError(503, 'ServiceUnavailable', 'the API server starts');
+  const log = createLogger({
+    level: 'error',
+    destination: { write: () => undefined },
+    secrets: createSecretRedactor(),
+  });
+  const UNREACHABLE = new TemperError('TEMPER_KUBE_UNREACHABLE', 'no connection', { retry: 'backoff' });
+
+  for (const [what, error, result] of [
+    ['a conflict', CONFLICT, 'requeue'],
+    ['an error of the API server', UNAVAILABLE, 'error'],
+    ['an API server that is away', UNREACHABLE, 'error'],
+  ] as const) {
+    it(`${what} is a result and no panic, and the request is decided after the backoff`, async () => {
+      const { clock, reconcile, deny, failing, statusOf } = aFixture();
+      const metrics = new RecordingMetrics();
+      const queue = new WorkQueue({ name: 'requests', clock, limiter: createRateLimiter(clock), metrics });
+      const newId = (): string => 'r-1';
+      const controller = new Controller({ name: 'requests', queue, reconcile, clock, log, metrics, newId });
+      deny();
+      failing(error);
+      assert.deepEqual(await reconcile(), { kind: 'failed', error });
+      controller.start();
+      queue.add('team-a/share-csv-rows');
+      await clock.advance(0);
+      assert.equal(metrics.counts[`controller_runtime_reconcile_total{${result}}`], 1);
+      assert.equal(queue.numRequeues('team-a/share-csv-rows'), 1);
+      failing(undefined);
+      await clock.advance(1_000);
+      assert.equal(statusOf().decision, 'Deny');
+      assert.equal(await controller.stop(), true);
+      assert.equal(metrics.counts['controller_runtime_reconcile_panics_total'], 0);
+    });
+  }
+
+  it('a defect of the program is thrown, and counts as a panic', async () => {
+    const fixture = aFixture();
+    fixture.failing(new TypeError('a defect'));
+    await assert.rejects(fixture.reconcile(), TypeError);
   });
 });
 

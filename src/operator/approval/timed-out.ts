@@ -5,6 +5,9 @@ import { type ConditionUpdate, reasonOf } from '../conditions.ts';
 /** Who decides after a timeout, in statuses and audit records. */
 export const POLICY_ACTOR = 'policy';
 
+/** Who ends a request that nothing can decide any more. */
+export const SYSTEM_ACTOR = 'system';
+
 type Times = Pick<ApprovalRequestSpec, 'expiresAt' | 'onTimeout'>;
 
 /** Whether the timeout denies a request about a promotion or a rise. No timeout approves one, whatever its object says. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
+import type { ApprovalRequestStatus } from '../../api/v1alpha1/approvalrequest.ts';
 import { createManifestLoader } from '../../api/manifests.ts';
 import type { AuditRecord } from '../../audit/port.ts';
 import { ApiError } from '../../kube/client/kube-client.ts';
@@ -31,10 +32,13 @@ const CALL: PendingCall = {
   createdAt: '1970-01-01T00:00:00.000Z',
 };
 
+const DAY_MS = 24 * 3_600_000;
+const GC_MS = 10 * 60_000;
+
 /** A cluster and NATS in memory; `fails` is asked before each write to the API server. */
 class World {
   readonly clock = new FakeClock();
-  readonly objects = new Map<string, { metadata: object; status?: object }>();
+  readonly objects = new Map<string, { metadata: object; status?: ApprovalRequestStatus }>();
   readonly events: string[] = [];
   /** As NATS stores them: one per key. */
   readonly audited = new Map<string, AuditRecord>();
@@ -65,6 +69,12 @@ class World {
     });
   }
 
+  /** Lets the time pass, and at least as long as it takes until the leader deletes objects again. */
+  async collect(leader: CallRequests, milliseconds: number): Promise<void> {
+    await this.clock.advance(milliseconds + GC_MS);
+    await leader.round(NEVER_ABORTED);
+  }
+
   change(change: Partial<PendingCall>): void {
     this.calls = this.calls.map((call) => ({ ...call, ...change }));
     this.revision += 1;
@@ -79,8 +89,11 @@ class World {
         write('create');
         const { name } = (object as { metadata: { name: string } }).metadata;
         if (this.objects.has(name)) throw new ApiError(409, 'AlreadyExists', 'it exists');
-        this.objects.set(name, object as never);
-        return object as never;
+        const { metadata } = object as { metadata: object };
+        const creationTimestamp = this.clock.now().toISOString();
+        const stored = { ...object, metadata: { ...metadata, generation: 1, creationTimestamp } };
+        this.objects.set(name, stored);
+        return stored as never;
       },
       patch: async (_type, { name }, patch) => {
         write('patch');
@@ -99,8 +112,25 @@ class World {
     return [...this.audited.values()].map(({ actor, facts }) => `${actor} ${textAt(facts, ['decision'])}`);
   }
 
+  /** Without the conditions. */
   get status(): object | undefined {
-    return this.objects.get(CALL.request)?.status;
+    const { status } = this.#stored;
+    if (status === undefined) return undefined;
+    const { conditions: _conditions, observedGeneration: _generation, ...shown } = status;
+    return shown;
+  }
+
+  /** As `type=status reason, message, time`. */
+  get conditions(): string[] {
+    const conditions = this.#stored.status?.conditions ?? [];
+    return conditions.map(
+      ({ type, status, reason, message, lastTransitionTime }) =>
+        `${type}=${status} ${reason}, ${message}, ${lastTransitionTime}`,
+    );
+  }
+
+  get #stored(): { status?: ApprovalRequestStatus } {
+    return this.objects.get(CALL.request) ?? {};
   }
 }
 
@@ -183,7 +213,7 @@ describe('the requests of calls', () => {
     }
   });
 
-  it('a request whose message has ended expires and leaves NATS, and a decided one is deleted after a day', async () => {
+  it('a request whose message has ended expires and leaves NATS, and is deleted a day later', async () => {
     const world = new World();
     const leader = world.newLeader();
     await leader.round(NEVER_ABORTED);
@@ -191,13 +221,63 @@ describe('the requests of calls', () => {
     await world.clock.advance(30_000);
     await leader.round(NEVER_ABORTED);
     assert.deepEqual(world.status, { decision: 'Expired', decidedBy: 'system' });
+    assert.deepEqual(world.conditions, [
+      'Decided=True Expired, system: the message of the call has ended, 1970-01-01T00:00:30Z',
+    ]);
     assert.deepEqual(world.calls, []);
-    Object.assign(world.objects.get(CALL.request)?.metadata ?? {}, { creationTimestamp: '1970-01-01T00:00:00Z' });
-    await world.clock.advance(10 * 60_000);
-    await leader.round(NEVER_ABORTED);
+    await world.collect(leader, DAY_MS - GC_MS);
     assert.equal(world.objects.size, 1);
-    await world.clock.advance(24 * 3_600_000);
+    await world.collect(leader, 0);
+    assert.equal(world.objects.size, 0);
+  });
+
+  it('a request that is decided days after it was made stays for a day after the decision, and for one after the use', async () => {
+    const world = new World();
+    const leader = world.newLeader();
     await leader.round(NEVER_ABORTED);
+    await world.collect(leader, 3 * DAY_MS);
+    assert.equal(world.objects.size, 1, 'one that is pending stays');
+    world.change({ decision: DECISION });
+    await leader.round(NEVER_ABORTED);
+    assert.deepEqual(world.conditions, ['Decided=True Approved, user/alice: fine, 1970-01-04T00:10:00Z']);
+    await world.collect(leader, DAY_MS - GC_MS);
+    world.change({ used: { key: 'k', at: world.clock.now().toISOString() } });
+    await world.newLeader().round(NEVER_ABORTED);
+    assert.deepEqual(
+      world.conditions,
+      ['Decided=True Approved, user/alice: fine, 1970-01-04T00:10:00Z'],
+      'the next leader keeps the time',
+    );
+    await world.collect(leader, DAY_MS - GC_MS);
+    assert.equal(world.objects.size, 1);
+    await world.collect(leader, 0);
+    assert.equal(world.objects.size, 0);
+  });
+
+  it('a denial that withdraws an approval is another decision, with a day of its own', async () => {
+    const world = new World();
+    const leader = world.newLeader();
+    world.change({ decision: DECISION });
+    await leader.round(NEVER_ABORTED);
+    await world.clock.advance(DAY_MS / 2);
+    world.change({ decision: { ...DECISION, decision: 'Deny' } });
+    await leader.round(NEVER_ABORTED);
+    assert.deepEqual(world.conditions, ['Decided=True Denied, user/alice: fine, 1970-01-01T12:00:00Z']);
+    await world.collect(leader, DAY_MS - GC_MS);
+    assert.equal(world.objects.size, 1);
+    await world.collect(leader, 0);
+    assert.equal(world.objects.size, 0);
+  });
+
+  it('one that an earlier version of the operator decided, without a condition, is deleted a day after it was made', async () => {
+    const world = new World();
+    world.calls = [];
+    const metadata = { name: CALL.request, namespace: 'team-a', creationTimestamp: '1970-01-01T00:00:00Z' };
+    world.objects.set(CALL.request, { metadata, status: { decision: 'Deny', decidedBy: 'alice' } });
+    const leader = world.newLeader();
+    await world.collect(leader, DAY_MS - GC_MS - 1);
+    assert.equal(world.objects.size, 1);
+    await world.collect(leader, 0);
     assert.equal(world.objects.size, 0);
   });
 });

@@ -88,17 +88,16 @@ export class CallRequests {
   /** Creates the request, and writes what was decided. */
   async #show(call: PendingCall, signal: AbortSignal): Promise<void> {
     const key = `${call.namespace}/${call.request}`;
-    const status = requestStatus(call);
-    const state = JSON.stringify(status ?? 'pending');
+    const { decision, used } = call;
+    const state = JSON.stringify([decision, used]);
     const written = this.#written.get(key);
     if (written === state) return;
     if (written === undefined) await this.#create(call, signal);
-    if (status !== undefined) {
+    if (decision !== undefined) {
+      const shown = await this.#read(call, signal);
       // An earlier leader has recorded the decision that the object shows.
-      const shown = (await this.#read(call, signal))?.status?.decision;
-      if (call.decision !== undefined && shown !== call.decision.decision)
-        await this.#recordDecision(call, call.decision);
-      await this.#writeStatus(call, status, signal);
+      if (shown?.status?.decision !== decision.decision) await this.#recordDecision(call, decision);
+      await this.#writeStatus(call, requestStatus({ ...call, decision }, shown, this.#deps.clock.now()), signal);
     }
     this.#written.set(key, state);
   }
@@ -154,14 +153,16 @@ export class CallRequests {
   async #expireLost(signal: AbortSignal): Promise<void> {
     const { source, agent: agentOf } = this.#deps;
     const open = (await this.#list(signal)).filter(({ status }) => status?.decision === undefined);
-    for (const { metadata, spec } of open) {
+    for (const shown of open) {
+      const { metadata, spec } = shown;
       const { namespace = '', name: request } = metadata;
       const calls = await source.calls(spec.agent.uid, signal);
       if (calls.some((call) => call.request === request && call.namespace === namespace)) continue;
       const { call } = spec.subject;
       const lost = { decision: 'Expired', by: 'system', reason: LOST } as const;
       if (call !== undefined) await this.#recordDecision({ ...call, namespace, request }, lost);
-      await this.#writeStatus({ namespace, request }, { decision: lost.decision, decidedBy: lost.by }, signal);
+      const status = requestStatus({ decision: lost }, shown, this.#deps.clock.now());
+      await this.#writeStatus({ namespace, request }, status, signal);
       const message = `ApprovalRequest ${request} for a call of ${spec.tool ?? 'a tool'} expired: ${LOST}; send the message again`;
       const agent = agentOf(spec.agent.uid);
       if (agent !== undefined)

@@ -2,17 +2,18 @@ import { API_VERSION } from '../../api/names.ts';
 import type { ApprovalRequestSpec, ApprovalRequestStatus } from '../../api/v1alpha1/approvalrequest.ts';
 import { printable } from '../../lib/printable.ts';
 import type { CallDecision, PendingCall } from '../../nats/pending-calls.ts';
-import { POLICY_ACTOR } from '../approval/timed-out.ts';
+import { POLICY_ACTOR, SYSTEM_ACTOR } from '../approval/timed-out.ts';
+import { type ConditionUpdate, updateConditions } from '../conditions.ts';
 import { MANAGED_LABEL } from '../kube/types.ts';
 
 /** Label of the ApprovalRequests of calls; the operator deletes those that were decided long ago. */
 export const CALL_REQUEST_LABEL = { 'temper.dev/approval-type': 'ToolCall' } as const;
 
-/** Who ends a request that nothing can decide any more. */
-const SYSTEM = 'system';
 const MESSAGE_ENDED = 'the message of the call has ended';
 
-/** How long a decided request stays for users to see. */
+const DECIDED = 'Decided';
+
+/** How long a request stays for users to see, after its decision and after its use. */
 const KEPT_MS = 24 * 3_600_000;
 
 /** The ApprovalRequest of a call. Its Agent owns it, so it goes with the agent. */
@@ -52,32 +53,65 @@ function partsOf(call: PendingCall) {
   return { ...call, subject: { call: { agent, agentUid, tool, argumentsDigest, callId } } };
 }
 
-/** What the status says; undefined while the request is pending. */
-export function requestStatus({ decision, used }: PendingCall): ApprovalRequestStatus | undefined {
-  if (decision === undefined) return undefined;
+/** The request as the API server has it. */
+export interface ShownRequest {
+  readonly metadata?: { readonly generation?: number };
+  readonly status?: ApprovalRequestStatus;
+}
+
+/** What the status says about a decided call. The time of its condition is that of the decision. */
+export function requestStatus(
+  { decision, used }: Pick<PendingCall, 'used'> & { decision: CallDecision },
+  shown: ShownRequest | undefined,
+  now: Date,
+): ApprovalRequestStatus {
+  const { generation = 1 } = shown?.metadata ?? {};
+  const { conditions = [], decision: before } = shown?.status ?? {};
+  // A denial that withdraws an approval is another decision, with its own time.
+  const kept = before === decision.decision ? conditions : conditions.filter(({ type }) => type !== DECIDED);
   return {
+    observedGeneration: generation,
     decision: decision.decision,
     decidedBy: decision.by,
     ...(used === undefined ? {} : { usedAt: used.at }),
+    conditions: updateConditions(kept, [], [decidedCondition(decision)], generation, now),
   };
+}
+
+function decidedCondition(decided: CallDecision): ConditionUpdate<'Decided'> {
+  const reason = printable(decided.reason, 300);
+  const message = `${actorOf(decided)}${reason === '' ? '' : `: ${reason}`}`;
+  return { type: DECIDED, status: 'True', reason: reasonFor(decided), message };
+}
+
+function reasonFor({ decision, timedOut }: CallDecision): string {
+  if (decision === 'Expired') return timedOut === true ? 'TimedOut' : 'Expired';
+  return decision === 'Approve' ? 'Approved' : 'Denied';
 }
 
 /** Who decided, for the audit chain. */
 export function actorOf({ decision, by, timedOut }: CallDecision): string {
   if (timedOut === true) return POLICY_ACTOR;
-  return decision === 'Expired' ? SYSTEM : `user/${printable(by, 120)}`;
+  return decision === 'Expired' ? SYSTEM_ACTOR : `user/${printable(by, 120)}`;
 }
 
 /** A call whose message has ended cannot be resumed. */
 export function endedCall(call: PendingCall): PendingCall {
   if (call.decision !== undefined) return call;
-  return { ...call, decision: { decision: 'Expired', by: SYSTEM, reason: MESSAGE_ENDED } };
+  return { ...call, decision: { decision: 'Expired', by: SYSTEM_ACTOR, reason: MESSAGE_ENDED } };
 }
 
-/** Whether a request of a call was decided so long ago that it is deleted. */
+/** Whether a request of a call was decided, and its approval used, so long ago that it is deleted. */
 export function isOutdated(
   { metadata, status }: { metadata: { creationTimestamp?: string }; status?: ApprovalRequestStatus },
   now: number,
 ): boolean {
-  return status?.decision !== undefined && Date.parse(metadata.creationTimestamp ?? '') + KEPT_MS < now;
+  if (status?.decision === undefined) return false;
+  const decidedAt = status.conditions?.find(({ type }) => type === DECIDED)?.lastTransitionTime;
+  // A request that an earlier version of the operator decided has no condition.
+  const times = [
+    decidedAt ?? metadata.creationTimestamp ?? '',
+    ...(status.usedAt === undefined ? [] : [status.usedAt]),
+  ];
+  return Math.max(...times.map((time) => Date.parse(time))) + KEPT_MS < now;
 }

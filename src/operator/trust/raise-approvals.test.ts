@@ -9,6 +9,7 @@ import { Store } from '../../kube/informer/store.ts';
 import { FakeClock } from '../../lib/fake-clock.testing.ts';
 import { pruneApproval, type StoredApproval, type StoredRequest } from '../approval/stored-decision.ts';
 import { Cache } from '../kube/cache.ts';
+import { inNamespace, TOOL_INDEX } from '../tool/tool-index.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
 import { RaiseApprovals } from './raise-approvals.ts';
 
@@ -24,23 +25,38 @@ const AGENT = {
 function aFixture(approvals: TrustPolicySpec['approvals']) {
   const clock = new FakeClock();
   const decisions = new Store<StoredApproval>();
+  const cached = new Store<StoredRequest>();
+  const requests = new Cache([cached]);
+  requests.addIndex(TOOL_INDEX.agent, ({ metadata, spec }) => [inNamespace(metadata.namespace, spec.agent.uid)]);
   const audited: AuditRecord[] = [];
   const events: string[] = [];
+  let version = 0;
+  let created = 0;
   let request: StoredRequest | undefined;
   let beforePatch = (): void => undefined;
+  let beforeDelete = (): void => undefined;
   const store = (change: object): StoredRequest => {
-    const version = String(Number(request?.metadata.resourceVersion ?? 0) + 1);
-    const metadata = { uid: 'u-request', generation: 1, ...request?.metadata, resourceVersion: version };
-    request = {
-      ...request,
-      ...change,
-      metadata: { ...metadata, ...('metadata' in change ? (change.metadata as object) : {}), resourceVersion: version },
-    } as StoredRequest;
+    version += 1;
+    const given = 'metadata' in change ? (change.metadata as object) : {};
+    const metadata = { generation: 1, ...request?.metadata, ...given, resourceVersion: String(version) };
+    request = { ...request, ...change, metadata } as StoredRequest;
     return request;
   };
   const client = {
     get: async ({ plural }: ResourceType) => (plural === 'agents' ? AGENT : request),
-    create: async (_type: ResourceType, object: object) => store(object),
+    create: async (_type: ResourceType, object: object) => {
+      if (request !== undefined) throw new ApiError(409, 'AlreadyExists', 'it exists');
+      created += 1;
+      const stored = store(object);
+      return store({ metadata: { ...stored.metadata, uid: `u-request-${created}` } });
+    },
+    delete: async (_type: ResourceType, _ref: object, { uid, resourceVersion }: StoredRequest['metadata']) => {
+      beforeDelete();
+      const { metadata } = request ?? {};
+      if (metadata?.uid !== uid || metadata.resourceVersion !== resourceVersion) return false;
+      request = undefined;
+      return true;
+    },
     patch: async (
       _type: ResourceType,
       _ref: object,
@@ -56,7 +72,7 @@ function aFixture(approvals: TrustPolicySpec['approvals']) {
   const approvalsOf = new RaiseApprovals({
     client: client as unknown as KubeClient,
     approvals: new Cache([decisions]),
-    requests: new Cache([new Store<StoredRequest>()]),
+    requests,
     admissionAge: () => ({ since: new Date(0) }),
     clock,
     audit: { append: async (_namespace, record) => void audited.push(record) },
@@ -78,6 +94,11 @@ function aFixture(approvals: TrustPolicySpec['approvals']) {
           NEVER_ABORTED,
         )
       )?.decision,
+    /** As the informer cache sees the request now; a reconcile in which the rise does not apply follows. */
+    observe(): void {
+      if (request !== undefined) cached.set(request);
+    },
+    expire: () => approvalsOf.expire(AGENT, [], NEVER_ABORTED),
     answer(decision: 'Approve' | 'Deny'): void {
       assert.ok(request !== undefined);
       const { subject, nonce } = request.spec;
@@ -87,6 +108,16 @@ function aFixture(approvals: TrustPolicySpec['approvals']) {
       assert.equal(approvalRecord(object).by, 'alice');
       decisions.set(pruneApproval(object as never));
     },
+    withdraw(name: string): void {
+      decisions.delete(`team-a/${name}`);
+    },
+    /** Another writer changes the request before the next deletion. */
+    raceDeletion(): void {
+      beforeDelete = () => {
+        beforeDelete = () => undefined;
+        store({});
+      };
+    },
     /** Another writer changes the request before the next write. */
     race(): void {
       beforePatch = () => {
@@ -95,6 +126,11 @@ function aFixture(approvals: TrustPolicySpec['approvals']) {
       };
     },
   };
+}
+
+function stored({ request }: { request: StoredRequest | undefined }): StoredRequest {
+  assert.ok(request !== undefined);
+  return request;
 }
 
 describe('the request for a rise of a level', () => {
@@ -156,5 +192,93 @@ describe('the request for a rise of a level', () => {
     assert.equal(await fixture.decide(), undefined);
     assert.equal(fixture.request?.status?.decision, undefined);
     assert.equal(await fixture.decide(), 'TimedOut');
+  });
+
+  it('one that does not apply any more has a final decision, and a rise that applies again has a new one with its own nonce and times', async () => {
+    const fixture = aFixture({ timeout: '1h', onTimeout: 'Deny' });
+    await fixture.decide();
+    const first = stored(fixture);
+    fixture.observe();
+    await fixture.expire();
+    await fixture.expire();
+    const { decision, conditions } = stored(fixture).status ?? {};
+    assert.deepEqual([decision, conditions?.map(({ reason }) => reason)], ['Expired', ['Expired']]);
+    // An approver who had read it decides too late.
+    fixture.answer('Approve');
+    await fixture.clock.advance(2 * HOUR_MS);
+    assert.equal(await fixture.decide(), 'Pending');
+    const next = stored(fixture);
+    assert.equal(next.metadata.name, first.metadata.name);
+    assert.notEqual(next.metadata.uid, first.metadata.uid);
+    assert.notEqual(next.spec.nonce, first.spec.nonce);
+    assert.deepEqual([next.status, next.spec.expiresAt], [undefined, new Date(3 * HOUR_MS).toISOString()]);
+    fixture.withdraw('Approve');
+    fixture.answer('Approve');
+    assert.equal(await fixture.decide(), 'Approve');
+    assert.equal(fixture.request?.status?.decision, 'Approve');
+    assert.deepEqual(
+      fixture.audited.map(({ actor, facts }) => [actor, facts['decision']]),
+      [
+        ['system', 'Expired'],
+        ['user/alice', 'Approve'],
+      ],
+    );
+    assert.deepEqual(fixture.events, ['Expired']);
+  });
+
+  it('a cache that is behind ends no request that was decided, and none that took its place', async () => {
+    const decided = aFixture({});
+    await decided.decide();
+    decided.observe();
+    decided.answer('Approve');
+    assert.equal(await decided.decide(), 'Approve');
+    await decided.expire();
+    assert.equal(decided.request?.status?.decision, 'Approve');
+
+    const replaced = aFixture({});
+    await replaced.decide();
+    replaced.observe();
+    await replaced.expire();
+    await replaced.decide();
+    await replaced.expire();
+    assert.equal(replaced.request?.status, undefined);
+  });
+
+  it('an expired one that another writer changed is replaced by the next reconcile', async () => {
+    const fixture = aFixture({});
+    await fixture.decide();
+    fixture.observe();
+    await fixture.expire();
+    fixture.raceDeletion();
+    assert.equal(await fixture.decide(), undefined);
+    assert.equal(fixture.request?.status?.decision, 'Expired');
+    assert.equal(await fixture.decide(), 'Pending');
+    assert.equal(fixture.request?.status?.decision, undefined);
+  });
+
+  it('one that timed out or was denied is not replaced, and a deleted denial leaves nothing to approve', async () => {
+    const fixture = aFixture({});
+    await fixture.decide();
+    fixture.answer('Deny');
+    assert.equal(await fixture.decide(), 'Deny');
+    fixture.observe();
+    await fixture.expire();
+    fixture.withdraw('Deny');
+    fixture.answer('Approve');
+    assert.equal(await fixture.decide(), 'Deny');
+    assert.equal(fixture.request?.status?.decision, 'Deny');
+    assert.deepEqual(
+      fixture.audited.map(({ facts }) => facts['decision']),
+      ['Deny'],
+    );
+
+    const timedOut = aFixture({ timeout: '1h', onTimeout: 'Deny' });
+    await timedOut.decide();
+    await timedOut.clock.advance(HOUR_MS);
+    assert.equal(await timedOut.decide(), 'TimedOut');
+    timedOut.observe();
+    await timedOut.expire();
+    assert.equal(await timedOut.decide(), 'TimedOut');
+    assert.equal(timedOut.request?.metadata.uid, 'u-request-1');
   });
 });

@@ -108,19 +108,33 @@ export async function openKilledTree(client: MessageClient, name: string, kills:
     const { body } = await fixture.plane.admin.call('GET', `${GROUP}${selector}`);
     return (body as unknown as { items: Agent[] }).items;
   };
+  /** Repeats a request that the gateway is too busy for, after the time that it names, as clients do. */
+  const patiently = async (what: string, send: () => Promise<HttpResponse>): Promise<HttpResponse> =>
+    pollValue(
+      what,
+      async () => {
+        const response = await send();
+        const seconds = Number(response.headers['retry-after'] ?? 0);
+        if (response.status === UNAVAILABLE) await systemClock.sleep(seconds * 1_000, NEVER_ABORTED);
+        return response;
+      },
+      ({ status }) => status !== UNAVAILABLE,
+    );
   const stack = opening.move();
   return {
     lead,
     peer,
     /** A message of a user to the lead. */
-    send: (text: string): Promise<HttpResponse> =>
-      survivor.call('POST', `${AGENTS}/${lead.name}/messages`, {
-        userToken,
-        key: name,
-        body: { text, session: 's-1' },
-      }),
-    next: async ({ token }: TreeAgent): Promise<PodDelivery> =>
-      deliveryOf(await survivor.call('POST', NEXT, { token, body: { waitSeconds: 20 } })),
+    send: (text: string): Promise<HttpResponse> => {
+      const options = { userToken, key: name, body: { text, session: 's-1' } };
+      return patiently('the receipt of the message', () =>
+        survivor.call('POST', `${AGENTS}/${lead.name}/messages`, options),
+      );
+    },
+    next: async ({ token, name: agent }: TreeAgent): Promise<PodDelivery> => {
+      const options = { token, body: { waitSeconds: 20 } };
+      return deliveryOf(await patiently(`a message for ${agent}`, () => survivor.call('POST', NEXT, options)));
+    },
     async call(step: TreeStep, { token }: TreeAgent, path: string, body: object): Promise<HttpResponse> {
       const options = { token, key: `${name}-${step}`, body };
       const kill = kills.get(step);
@@ -140,8 +154,7 @@ export async function openKilledTree(client: MessageClient, name: string, kills:
         await lost;
         await Promise.all([survivor, client.one, client.other].map(isReady));
       }
-      const again = () => survivor.call('POST', path, options);
-      return pollValue(`the answer in step ${step}`, again, ({ status }) => status !== UNAVAILABLE);
+      return patiently(`the answer in step ${step}`, () => survivor.call('POST', path, options));
     },
     /** Ends the gateway, and asserts what the accounts of the lead, of its policy and of its child are charged. */
     async assertCharged(child: TreeAgent): Promise<void> {
@@ -171,7 +184,7 @@ export async function openKilledTree(client: MessageClient, name: string, kills:
     /** The replies of the session, as a user sees them. */
     async replies(session: string): Promise<string[]> {
       const path = `${AGENTS}/${lead.name}/sessions/${session}/events`;
-      const { text } = await survivor.call('GET', path, { userToken });
+      const { text } = await patiently('the events of the session', () => survivor.call('GET', path, { userToken }));
       const lines = text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as SessionStreamLine]));
       return lines.flatMap((line) => (line.kind === 'reply' ? [line.text] : []));
     },

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApprovalRequest } from '../../../src/api/v1alpha1/approvalrequest.ts';
 import type { TrustPolicySpec } from '../../../src/api/v1alpha1/trustpolicy.ts';
 import type { CallApproval, PodDelivery } from '../../../src/gateway-api/pod-api.ts';
@@ -19,7 +18,7 @@ import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts'
 import { pollValue } from '../poll.ts';
 import { NO_METRICS } from '../stubs.ts';
 import type { GatewayFixture, HttpResponse } from './gateway-fixture.ts';
-import { type GatewayProcess, startGatewayProcess } from './gateway-process.ts';
+import { KilledGateway } from './killed-gateway.ts';
 
 const GROUP = '/apis/temper.dev/v1alpha1/namespaces/team-a';
 const MESSAGES = '/v1/users/namespaces/team-a/agents';
@@ -43,9 +42,8 @@ export async function openParkedCalls(
   const { token, uid } = await fixture.createRunningAgent('team-a', name, spec);
   const userToken = await fixture.createUserToken('team-a');
   const bus = await fixture.nats.connect('operator');
-  let gateway: GatewayProcess | undefined;
+  const gateway = opening.use(new KilledGateway(fixture));
   let keys = 0;
-  opening.defer(async () => gateway?.[Symbol.asyncDispose]());
   const log = createLogger({
     level: 'error',
     destination: { write: () => undefined },
@@ -57,42 +55,22 @@ export async function openParkedCalls(
   const audit = natsOperatorAudit({ current: () => bus });
   const signal = new AbortController().signal;
   const agent = { apiVersion: 'temper.dev/v1alpha1', kind: 'Agent', metadata: { namespace: 'team-a', name, uid } };
-  const replica = (): GatewayProcess => {
-    assert.ok(gateway !== undefined);
-    return gateway;
-  };
   const world = {
     token,
     uid,
-    async killGateway(): Promise<void> {
-      await gateway?.end('SIGKILL');
-      gateway = undefined;
-    },
-    async replaceGateway(): Promise<void> {
-      await world.killGateway();
-      gateway = await startGatewayProcess(fixture);
-    },
+    gateway,
     /** Kills the gateway and NATS, and starts both again. */
     async killServers(): Promise<void> {
-      await world.killGateway();
+      await gateway.kill();
       await fixture.nats.server.restart();
-      await world.replaceGateway();
-    },
-    /** Kills the gateway after it got the request, and repeats the request at another one, as the client of a pod does. */
-    async interrupted(send: () => Promise<HttpResponse>, milliseconds: number): Promise<HttpResponse> {
-      const lost = send().catch(() => undefined);
-      await sleep(milliseconds);
-      await world.killGateway();
-      await lost;
-      await world.replaceGateway();
-      return send();
+      await gateway.replace();
     },
     post(path: string, body: object, key?: string): Promise<HttpResponse> {
-      return replica().call('POST', path, { token, body, ...(key === undefined ? {} : { key }) });
+      return gateway.current.call('POST', path, { token, body, ...(key === undefined ? {} : { key }) });
     },
     async send(text: string, session: string): Promise<UserMessageReceipt> {
       keys += 1;
-      const sent = await replica().call('POST', `${MESSAGES}/${name}/messages`, {
+      const sent = await gateway.current.call('POST', `${MESSAGES}/${name}/messages`, {
         userToken,
         key: `${name}-${keys}`,
         body: { text, session },
@@ -149,17 +127,17 @@ export async function openParkedCalls(
     },
     async lines(session: string): Promise<SessionStreamLine[]> {
       const path = `${MESSAGES}/${name}/sessions/${session}/events`;
-      const { text } = await replica().call('GET', path, { userToken });
+      const { text } = await gateway.current.call('GET', path, { userToken });
       return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as SessionStreamLine]));
     },
     async events(session: string): Promise<string[]> {
       return (await world.lines(session)).flatMap((line) => ('event' in line ? [line.event.type] : []));
     },
   };
-  await world.replaceGateway();
+  await gateway.replace();
   await pollValue(
     `the gateway to know agent ${name}`,
-    async () => (await replica().call('GET', '/v1/assignment', { token })).status,
+    async () => (await gateway.current.call('GET', '/v1/assignment', { token })).status,
     (value) => value === 200,
   );
   const open = opening.move();

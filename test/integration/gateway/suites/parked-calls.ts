@@ -38,12 +38,12 @@ export function parkedCallTests(open: () => GatewayFixture): void {
     parsed(await world.post('/v1/deliveries', ack(other)), 204);
     assertError(await world.use(first, asked.request), 'TEMPER_APPROVAL_DENIED');
 
-    await world.killGateway();
+    await world.gateway.kill();
     await fixture.nats.server.restart();
     await world.approve(object, { argumentsDigest: `sha256:${'0'.repeat(64)}` });
     await world.approve(object, {}, 'another-nonce-of-16');
     await world.approve(object);
-    await world.replaceGateway();
+    await world.gateway.replace();
     const resumed = await world.next();
     assert.equal(resumed.message.id, sent.id);
     assert.equal((await world.approval(resumed)).decision, 'Approve');
@@ -80,18 +80,18 @@ export function parkedCallTests(open: () => GatewayFixture): void {
       const middle = (time * 7 + 15) % 60;
       const sent = await world.send('read the note', 's-1');
       const first = await world.next();
-      const asked = parsed(await world.interrupted(() => world.ask(first), middle)) as CallApproval;
+      const asked = parsed(await world.gateway.interrupted(() => world.ask(first), middle)) as CallApproval;
       const parking = park(first, asked.request);
-      parsed(await world.interrupted(() => world.post('/v1/deliveries', parking), middle), 204);
+      parsed(await world.gateway.interrupted(() => world.post('/v1/deliveries', parking), middle), 204);
       await world.approve(await world.request(asked.request));
       const resumed = await world.next();
       assert.equal(resumed.message.id, sent.id);
-      const repeated = parsed(await world.interrupted(() => world.ask(resumed), middle)) as CallApproval;
+      const repeated = parsed(await world.gateway.interrupted(() => world.ask(resumed), middle)) as CallApproval;
       assert.deepEqual([repeated.request, repeated.decision], [asked.request, 'Approve']);
       const key = `${world.uid}-attempt`;
-      parsed(await world.interrupted(() => world.use(resumed, asked.request, key), middle), 204);
+      parsed(await world.gateway.interrupted(() => world.use(resumed, asked.request, key), middle), 204);
       assertError(await world.use(resumed, asked.request, `${key}-2`), 'TEMPER_APPROVAL_USED');
-      await world.interrupted(() => world.post('/v1/deliveries', ack(resumed)), middle);
+      await world.gateway.interrupted(() => world.post('/v1/deliveries', ack(resumed)), middle);
       await pollValue(
         'one reply',
         () => world.lines('s-1'),
@@ -176,7 +176,7 @@ export function parkedCallTests(open: () => GatewayFixture): void {
     const decided = await world.approval(resumed);
     assert.deepEqual([decided.decision, decided.by], ['Expired', 'policy']);
     await world.approve(object);
-    await world.replaceGateway();
+    await world.gateway.replace();
     assert.equal((await world.approval(resumed)).decision, 'Expired');
     assertError(await world.use(resumed, asked.request), 'TEMPER_APPROVAL_DENIED');
     const { status } = await world.request(asked.request);
