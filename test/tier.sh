@@ -28,6 +28,8 @@ fi
 command -v openssl >/dev/null || cannot 'openssl is not installed; install it'
 [ "$tier" != integration ] || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || PACKAGES=postgresql "$here/cluster/install-packages.sh" ||
   cannot 'PostgreSQL is not installed; install the package postgresql'
+[ "$tier" != integration ] || command -v chromium >/dev/null || PACKAGES=chromium "$here/cluster/install-packages.sh" ||
+  cannot 'Chromium is not installed; install the package chromium'
 [ "$(uname -s)" != Linux ] || { [ -x /usr/bin/python3 ] && python3 -m pip --version >/dev/null 2>&1; } ||
   PACKAGES=python3-pip "$here/cluster/install-packages.sh" || cannot 'pip is not installed; install the package python3-pip'
 has_tools || cannot 'its tools could not be built (see above)'

@@ -71,12 +71,6 @@ export function builtInTools(
   const { workspace, protectedPaths, clock, memory, bus, tasks, web, remoteWorkspace: remote } = ports;
   const decide = (caller: CallerContext, request: PolicyRequest) => decider(caller).decide(request);
   const { primary: modelName, maxOutputTokens = DEFAULT_OUTPUT_TOKENS } = agent.spec.model;
-  const generateText = generateTextTool({
-    model,
-    modelName,
-    maxOutputTokens,
-    clock,
-  });
   const hasChildren = ports.children !== undefined;
   const isTainted = ({ session }: CallerContext): boolean => taint.has(session);
   const onAnswer = ({ session }: CallerContext, tainted: boolean): void => {
@@ -100,7 +94,7 @@ export function builtInTools(
       environment: ({ run }) => (run?.spec ?? agent.spec).grants?.environment ?? [],
     }),
     ...createMemoryTools({ memory, decide, isTainted, onUntrusted: ({ session }) => taint.mark(session, 'Memory') }),
-    generateText,
+    generateTextTool({ model, modelName, maxOutputTokens, clock }),
     sendTool({ decide, isTainted, hasChildren, ...(bus === undefined ? {} : { bus }) }),
     ...childTools({ decide, ...(ports.children === undefined ? {} : { children: ports.children }) }),
     specialistTool({

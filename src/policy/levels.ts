@@ -1,7 +1,7 @@
 import { BUILTIN_LEVELS, GRANTABLE_CATEGORIES, expandActions } from '../api/v1alpha1/actions.ts';
 import type { BuiltinLevel } from '../api/v1alpha1/actions.ts';
 import type { ForgeMode } from '../api/v1alpha1/common.ts';
-import { DIMENSIONS } from '../api/v1alpha1/trust/constraints.ts';
+import { DIMENSIONS } from '../api/limits/constraints.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import { TemperError } from '../lib/errors.ts';
 import { LEVELS, rankOf } from './tables.ts';

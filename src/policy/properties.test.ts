@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { ACTION_TYPES, TOOL_CATEGORIES } from '../api/v1alpha1/actions.ts';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
-import { DIMENSIONS, DIMENSION_NAMES } from '../api/v1alpha1/trust/constraints.ts';
+import { DIMENSIONS, DIMENSION_NAMES } from '../api/limits/constraints.ts';
 import type { SubConstraints } from '../api/v1alpha1/trust/constraints.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { Json } from '../lib/json.ts';

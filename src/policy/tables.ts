@@ -1,8 +1,8 @@
 import { BUILTIN_LEVELS, builtInRisk, FORGE_MODES, LEVEL_CATEGORIES, expandActions } from '../api/v1alpha1/actions.ts';
 import type { BuiltinLevel } from '../api/v1alpha1/actions.ts';
 import type { ForgeMode } from '../api/v1alpha1/common.ts';
-import { LEVEL_DIMENSIONS } from '../api/v1alpha1/trust/constraints.ts';
-import type { DimensionValues } from '../api/v1alpha1/trust/constraints.ts';
+import { LEVEL_DIMENSIONS } from '../api/limits/constraints.ts';
+import type { DimensionValues } from '../api/limits/constraints.ts';
 import type { ActionType, AutonomyPreset, Risk, ToolCategory } from './types.ts';
 
 /** The constants of the permission model. The decisions are in the rules. */

@@ -5,7 +5,7 @@ import { MAX_TOOL_SETTINGS } from '../../api/limits/tool-settings.ts';
 import { DEFAULT_PRIORITY, PRIORITIES } from '../../api/limits/priority.ts';
 import { TOOL_PROFILES, AGENT_MODES } from '../../api/v1alpha1/agent/tool-profiles.ts';
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
-import { DIMENSIONS, DIMENSION_NAMES, MAX_ACTION_ENTRIES } from '../../api/v1alpha1/trust/constraints.ts';
+import { DIMENSIONS, DIMENSION_NAMES, MAX_ACTION_ENTRIES } from '../../api/limits/constraints.ts';
 import { BoundedPatternRules } from '../patterns/pattern-rules.ts';
 import { AUTONOMY_PRESETS } from '../tables.ts';
 import { grantRefusals } from './grants.ts';

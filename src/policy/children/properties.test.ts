@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
-import { DIMENSION_NAMES, isTighter } from '../../api/v1alpha1/trust/constraints.ts';
+import { DIMENSION_NAMES, isTighter } from '../../api/limits/constraints.ts';
 import { createDecider } from '../decider.ts';
 import { AUTONOMY_PRESETS } from '../tables.ts';
 import { anAgentSpec } from '../policy.testing.ts';

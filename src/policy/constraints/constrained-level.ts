@@ -1,9 +1,5 @@
-import {
-  DIMENSION_NAMES,
-  type Dimension,
-  type SubConstraints,
-  isTighter,
-} from '../../api/v1alpha1/trust/constraints.ts';
+import { DIMENSION_NAMES, type Dimension, isTighter } from '../../api/limits/constraints.ts';
+import type { SubConstraints } from '../../api/v1alpha1/trust/constraints.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
 import { actionsOf, tightest } from '../levels.ts';
 import type { LevelProfile } from '../levels.ts';

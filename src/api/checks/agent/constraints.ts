@@ -1,7 +1,7 @@
 import type { FieldPath, Finding, ValidPart } from '../../findings.ts';
 import { type BuiltinLevel, DEFAULT_LEVELS, isCustomEntry } from '../../v1alpha1/actions.ts';
 import type { AgentSpec } from '../../v1alpha1/agent.ts';
-import { DIMENSION_NAMES, type Dimension, LEVEL_DIMENSIONS, isTighter } from '../../v1alpha1/trust/constraints.ts';
+import { DIMENSION_NAMES, type Dimension, LEVEL_DIMENSIONS, isTighter } from '../../limits/constraints.ts';
 import type { TrustPolicySpec } from '../../v1alpha1/trustpolicy.ts';
 import { ceilingBase } from '../levels.ts';
 import { checkActions, present, quoted } from '../shared.ts';
