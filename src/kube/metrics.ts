@@ -28,7 +28,7 @@ export const METRICS = {
   controller_runtime_reconcile_panics_total: {
     type: 'counter',
     labels: ['controller'],
-    help: 'Reconciles that threw an error instead of returning it.',
+    help: 'Reconciles that ended in a defect of the program.',
   },
   controller_runtime_reconcile_timeouts_total: {
     type: 'counter',

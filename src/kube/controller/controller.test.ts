@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { TemperError } from '../../lib/errors.ts';
+import { ApiError } from '../client/kube-client.ts';
 import { createLogger } from '../../telemetry/log.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
 import { Controller, type ControllerOptions } from './controller.ts';
@@ -85,7 +87,24 @@ describe('the controller', () => {
     await controller.stop();
   });
 
-  it('a thrown error is counted as a panic and the key is requeued', async () => {
+  for (const [what, error] of [
+    ['the API server', new ApiError(503, 'ServiceUnavailable', 'it starts')],
+    ['another service', new TemperError('TEMPER_KUBE_UNREACHABLE', 'no connection', { retry: 'backoff' })],
+  ] as const) {
+    it(`a thrown error of ${what} requeues the key and is no panic`, async () => {
+      const { clock, metrics, queue, controller } = aController(() => {
+        throw error;
+      });
+      queue.add('a');
+      await clock.advance(5);
+      assert.equal(metrics.counts['controller_runtime_reconcile_errors_total'], 2);
+      assert.equal(metrics.counts['controller_runtime_reconcile_panics_total'], 0);
+      assert.equal(queue.numRequeues('a'), 2);
+      await controller.stop();
+    });
+  }
+
+  it('a defect of the program is counted as a panic and the key is requeued', async () => {
     const { clock, metrics, queue, controller } = aController(() => {
       throw new TypeError('a defect');
     });

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { Metrics } from '../metrics.ts';
-import { isConflict, type ReconcileResult, TerminalError } from './result.ts';
+import { isConflict, isExpected, type ReconcileResult, TerminalError } from './result.ts';
 import type { WorkItem, WorkQueue } from './work-queue.ts';
 
 export interface ReconcileContext {
@@ -128,7 +128,7 @@ export class Controller {
     } catch (error) {
       // After an abort a throw is expected: the calls that the reconcile awaits reject.
       const isAborted = timedOut.signal.aborted || this.#stopping.signal.aborted;
-      return { kind: isAborted ? 'failed' : 'threw', error };
+      return { kind: isAborted || isExpected(error) ? 'failed' : 'threw', error };
     } finally {
       done.abort();
     }

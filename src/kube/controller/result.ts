@@ -1,4 +1,7 @@
-/** The result of a reconcile. A reconcile returns its errors; a thrown error counts as a panic. */
+import { isTemperError } from '../../lib/errors.ts';
+import { ApiError } from '../client/kube-client.ts';
+
+/** The result of a reconcile. An error that a reconcile throws is its result `failed`, unless it is a defect of the program. */
 export type ReconcileResult =
   | { readonly kind: 'done' }
   /** Success; requeue the key after this many milliseconds. */
@@ -9,6 +12,11 @@ export type ReconcileResult =
 /** An error that a retry cannot fix; the key is reconciled again when the object changes. */
 export class TerminalError extends Error {
   override readonly name = 'TerminalError';
+}
+
+/** What the API server, another service or a rule answers. Every other error that a reconcile throws is a defect and counts as a panic. */
+export function isExpected(error: unknown): boolean {
+  return error instanceof ApiError || error instanceof TerminalError || isTemperError(error) || isConflict(error);
 }
 
 const CONFLICT = 409;

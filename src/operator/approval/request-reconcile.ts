@@ -1,11 +1,10 @@
 import type { ApprovalRequest, ApprovalRequestStatus } from '../../api/v1alpha1/approvalrequest.ts';
 import { verdictOn } from '../../approvals/verdict.ts';
-import { ApiError, type KubeClient } from '../../kube/client/kube-client.ts';
+import type { KubeClient } from '../../kube/client/kube-client.ts';
 import type { ReconcileContext } from '../../kube/controller/controller.ts';
-import { type ReconcileResult, TerminalError } from '../../kube/controller/result.ts';
+import type { ReconcileResult } from '../../kube/controller/result.ts';
 import type { EventRecorder } from '../../kube/events/event-recorder.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { isTemperError } from '../../lib/errors.ts';
 import { msUntilNext } from '../../policy/approval-rules.ts';
 import { promotionRules } from '../../tempering/promotion/promotion-rules.ts';
 import { INDEX } from '../agent/observe.ts';
@@ -58,18 +57,7 @@ export class RequestReconciler {
     });
   }
 
-  /** What a retry fixes, and a TerminalError, is a result; only a defect of the program is thrown. */
   async reconcile(key: string, { signal }: ReconcileContext): Promise<ReconcileResult> {
-    try {
-      return await this.#reconcile(key, signal);
-    } catch (error) {
-      const isExpected = error instanceof ApiError || error instanceof TerminalError || isTemperError(error);
-      if (!isExpected) throw error;
-      return { kind: 'failed', error };
-    }
-  }
-
-  async #reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
     const { namespace, name } = parseKey(key);
     const cached = this.#deps.requests.get(namespace, name);
     if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) {

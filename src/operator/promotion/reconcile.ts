@@ -107,12 +107,7 @@ export class PromotionReconciler {
 
   async reconcile(key: string, context: ReconcileContext): Promise<ReconcileResult> {
     const promotion = parseQueueKey(key);
-    if (promotion === undefined) return { kind: 'done' };
-    try {
-      return await this.#reconcile(key, promotion, context);
-    } catch (error) {
-      return { kind: 'failed', error };
-    }
+    return promotion === undefined ? { kind: 'done' } : this.#reconcile(key, promotion, context);
   }
 
   async #reconcile(key: string, promotion: PromotionKey, { log, signal }: ReconcileContext): Promise<ReconcileResult> {
