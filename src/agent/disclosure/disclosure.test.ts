@@ -6,7 +6,7 @@ import type { ModelMessage } from '../../models/port.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
 import { aCall, aDescriptor, aDisclosure } from './disclosure.testing.ts';
 import type { ProviderOffer } from '../provider/port.ts';
-import { type Disclosure, SUGGESTED } from './disclosure.ts';
+import { type Disclosure, SUGGESTED, suggestedTokens } from './disclosure.ts';
 import { definitionTokens } from './loaded-tools.ts';
 import { ALWAYS_OFFERED } from './names.ts';
 import { MAX_MAP_TOKENS, toolMap } from './tool-map.ts';
@@ -125,6 +125,20 @@ describe('the tools that a model gets in mode Semantic', () => {
     const { prompt, tools } = offerOf(aDisclosure({ disclosure: { mode: 'Semantic' }, text: 'hello' }), many);
     assert.deepEqual(namesOf(tools), []);
     assert.ok(!prompt.includes('{'));
+  });
+
+  it('the estimate of a message is what mode Semantic adds for it', () => {
+    const disclosure = aDisclosure({ disclosure: { mode: 'Semantic' }, text: 'Send a mail.' });
+    const { prompt, tools } = offerOf(disclosure, [...many, ...mails]);
+    const lent = tools.filter(({ name }) => !ALWAYS_OFFERED.has(name));
+    const named = mails.filter(({ name }) => !lent.some((tool) => tool.name === name));
+    assert.deepEqual(suggestedTokens([...mails.filter((tool) => !named.includes(tool)), ...named]), {
+      definitions: lent.reduce((sum, tool) => sum + definitionTokens(tool as ToolDescriptor), 0),
+      lines: prompt
+        .split('\n')
+        .filter((line) => line.startsWith('{'))
+        .reduce((sum, line) => sum + textSize(line).tokens, 0),
+    });
   });
 });
 

@@ -113,6 +113,14 @@ export function createDisclosure(
   return settings === undefined || deps === undefined ? undefined : new Disclosure(settings, deps, message);
 }
 
+/** What a message that a search answers so costs in mode `Semantic`: tools by relevance, best first. */
+export function suggestedTokens(ranked: readonly ToolDescriptor[]): { lines: number; definitions: number } {
+  const [tools, lent] = [ranked.slice(0, SUGGESTED.results), ranked.slice(0, SUGGESTED.definitions)];
+  const lines = tools.slice(lent.length).map((tool) => textSize(lineOf(tool)).tokens);
+  const sum = (sizes: readonly number[]): number => sizes.reduce((total, size) => total + size, 0);
+  return { lines: sum(lines), definitions: sum(lent.map(definitionTokens)) };
+}
+
 /** JSON, because the description is untrusted text. */
 function lineOf({ name, description }: ToolDescriptor): string {
   return JSON.stringify({ name, description: printable(description, MAX_LINE_DESCRIPTION) });

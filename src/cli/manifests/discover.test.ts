@@ -78,7 +78,11 @@ describe('temper discover', () => {
     assert.match(out, /^3 capabilities are visible to agent analyst/m);
     assert.match(out, /^flie +file +\d+$/m);
     assert.match(out, /^skill:csv-guide +.*tool:file_read$/m);
-    assert.match(out, /^tokens: all definitions \d+, map \d+, this result \d+$/m);
+    assert.match(out, /^time: ranking \d+\.\d ms, links \d+\.\d ms$/m);
+    const tokens =
+      /^tokens: all definitions (\d+), map \d+, this result \d+; in mode Semantic (\d+) for definitions and (\d+) for names$/m;
+    const [, definitions, lent, names] = tokens.exec(out) ?? [];
+    assert.deepEqual([lent, names], [definitions, '0'], 'the agent has two tools, and gets both');
   });
 
   it('discover --providers searches by meaning, and --explain shows both parts or why there are no vectors', async () => {

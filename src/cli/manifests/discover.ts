@@ -1,3 +1,4 @@
+import { suggestedTokens } from '../../agent/disclosure/disclosure.ts';
 import { definitionTokens } from '../../agent/disclosure/loaded-tools.ts';
 import { toolMap } from '../../agent/disclosure/tool-map.ts';
 import { assertKind, DISCOVER_TOOL } from '../../discovery/discover-tool.ts';
@@ -7,6 +8,7 @@ import { explainSearch, type SearchExplanation } from '../../discovery/lexical/e
 import { LexicalIndex } from '../../discovery/lexical/lexical-index.ts';
 import type { DiscoveryResult } from '../../discovery/port.ts';
 import { buildResult, MAX_RESULTS } from '../../discovery/result.ts';
+import { systemClock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { Json, JsonObject } from '../../lib/json.ts';
 import { jsonSize, textSize } from '../../models/charge/request-size.ts';
@@ -42,7 +44,7 @@ interface Discovered {
   /** Absent without `providers`. */
   vectors: ComparedVectors | undefined;
   /** Estimated tokens in requests of the agent. */
-  tokens: { definitions: number; map: number; result: number };
+  tokens: { definitions: number; map: number; lines: number; lent: number; result: number };
 }
 
 /**
@@ -81,16 +83,20 @@ async function discovered(options: DiscoverOptions, { tools, connections }: Offe
     options.providers === undefined
       ? undefined
       : await compareVectors(options.providers, { query: asked, scope, agent: { name, namespace } }, io);
-  const explanation = explainSearch(asked, scope, vectors?.part.similarities);
+  const explanation = explainSearch(asked, scope, systemClock, vectors?.part.similarities);
   const result = buildResult(explanation.results, {
     callable: new Set(listed.map(({ name: tool }) => tool)),
     hasConnection: (connection) => connections.has(connection),
     fetchProblem: (hosts) => deniedHosts(hosts, decider),
   });
   const definitions = listed.reduce((sum, tool) => sum + definitionTokens(tool), 0);
+  const ofTools = new Map(listed.map((tool) => [toolEntry(tool).id, tool]));
+  const suggested = suggestedTokens(explanation.results.flatMap(({ entry }) => ofTools.get(entry.id) ?? []));
   const tokens = {
     definitions,
     map: textSize(toolMap(listed)).tokens,
+    lines: suggested.lines,
+    lent: suggested.definitions,
     result: jsonSize(resultJson(result)).tokens,
   };
   return { snapshot, result, explanation, vectors, tokens };
@@ -103,10 +109,11 @@ function resultJson({ capabilities, more }: DiscoveryResult): JsonObject {
 function jsonOf({ snapshot, result, explanation, vectors, tokens }: Discovered, isExplained: boolean): Json {
   const found = { agent: snapshot.agent.name, level: snapshot.level, ...resultJson(result) };
   if (!isExplained) return found;
-  const { visible, clauses, words, results } = explanation;
+  const { visible, clauses, words, results, milliseconds } = explanation;
   return {
     ...found,
     visible,
+    milliseconds,
     clauses,
     words: words.map(({ word, readAs, entries }) => ({ word, readAs: [...readAs], entries })),
     matches: results.slice(0, MAX_RESULTS).map(({ entry, words: matched, links, byWords, cosine }) => ({
@@ -140,7 +147,7 @@ function textOf(found: Discovered, isExplained: boolean): string {
 }
 
 function explanationOf({ snapshot, explanation, vectors, tokens }: Discovered): string {
-  const { visible, clauses, words, results } = explanation;
+  const { visible, clauses, words, results, milliseconds } = explanation;
   const shown = results.slice(0, MAX_RESULTS);
   const wordRows = words.map(({ word, readAs, entries }) => [word, readAs.join(' '), String(entries)]);
   const parts = vectors === undefined ? [] : ['BY WORDS', 'COSINE'];
@@ -156,6 +163,7 @@ function explanationOf({ snapshot, explanation, vectors, tokens }: Discovered): 
     `\n${table(['WORD', 'READ AS', 'ENTRIES'], wordRows)}`,
     shown.length === 0 ? '' : `\n${table(['RESULT', ...parts, 'WORDS', 'LINKS'], matchRows)}`,
     vectors === undefined ? '' : `\n${vectorsText(vectors, visible)}\n`,
-    `\ntokens: all definitions ${tokens.definitions}, map ${tokens.map}, this result ${tokens.result}\n`,
+    `\ntime: ranking ${milliseconds.ranking.toFixed(1)} ms, links ${milliseconds.links.toFixed(1)} ms\n`,
+    `tokens: all definitions ${tokens.definitions}, map ${tokens.map}, this result ${tokens.result}; in mode Semantic ${tokens.lent} for definitions and ${tokens.lines} for names\n`,
   ].join('');
 }

@@ -1,8 +1,10 @@
+import type { Clock } from '../../lib/clock.ts';
+import { withRelated } from '../graph/related.ts';
 import type { DiscoveryQuery } from '../port.ts';
 import type { RankedEntry } from '../ranked-entry.ts';
 import { matchWords } from './matched-words.ts';
 import { partsOf } from './query-parts.ts';
-import { type EntrySimilarities, search } from './search.ts';
+import { type EntrySimilarities, rankEntries, search } from './search.ts';
 import { type SearchScope, VisibleEntries } from './visible-entries.ts';
 
 /** How a search came to its results. */
@@ -13,6 +15,8 @@ export interface SearchExplanation {
   clauses: number;
   words: ExplainedWord[];
   results: ExplainedResult[];
+  /** What the ranking took, and what links took after it; without the time of an embedder. */
+  milliseconds: { ranking: number; links: number };
 }
 
 interface ExplainedWord {
@@ -39,6 +43,7 @@ interface ExplainedResult extends RankedEntry {
 export function explainSearch(
   query: DiscoveryQuery,
   scope: SearchScope,
+  { monotonic }: Pick<Clock, 'monotonic'>,
   similarities?: EntrySimilarities,
 ): SearchExplanation {
   const visible = new VisibleEntries(scope, query);
@@ -51,12 +56,18 @@ export function explainSearch(
       if (id !== undefined) wordsOf.set(id, [...(wordsOf.get(id) ?? []), form]);
     });
   }
+  const started = monotonic();
+  const ranked = rankEntries(query, visible, similarities);
+  const linked = monotonic();
+  const results = withRelated(ranked, visible);
+  const milliseconds = { ranking: linked - started, links: monotonic() - linked };
   const byWords = new Map(search(query, scope).map(({ entry, relevance }) => [entry.id, relevance]));
   return {
     visible: visible.count,
     clauses: count - 1,
     words: matched.map(({ word, forms, count: entries }) => ({ word, readAs: forms, entries })),
-    results: search(query, scope, similarities).map(({ entry, relevance }) => ({
+    milliseconds,
+    results: results.map(({ entry, relevance }) => ({
       entry,
       relevance,
       words: wordsOf.get(entry.id) ?? [],

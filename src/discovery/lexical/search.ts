@@ -52,6 +52,15 @@ interface RankedPosition {
  */
 export function search(query: DiscoveryQuery, scope: SearchScope, similarities?: EntrySimilarities): RankedEntry[] {
   const visible = new VisibleEntries(scope, query);
+  return withRelated(rankEntries(query, visible, similarities), visible);
+}
+
+/** The results of `search` before links count. */
+export function rankEntries(
+  query: DiscoveryQuery,
+  visible: VisibleEntries,
+  similarities?: EntrySimilarities,
+): RankedEntry[] {
   const { words, count } = partsOf(query.query);
   const size = visible.entries.length;
   const parts = Array.from({ length: count }, () => ({
@@ -70,7 +79,7 @@ export function search(query: DiscoveryQuery, scope: SearchScope, similarities?:
   if (whole === undefined) return [];
   const byWords = whole.scores.slice();
   if (similarities !== undefined) addSimilarities(parts, visible, similarities);
-  return withRelated(rank(whole, clauses, visible, byWords), visible);
+  return rank(whole, clauses, visible, byWords);
 }
 
 function addWord(word: MatchedWord, parts: readonly PartScores[], visible: VisibleEntries): void {
