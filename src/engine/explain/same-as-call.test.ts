@@ -20,8 +20,8 @@ import { ruleOfRefusal } from './steps.ts';
 import { explainedTools, externalTools, forgedArtifacts } from './world.testing.ts';
 
 const CALLS = 30;
-/** Agents that are the same in each run. Their calls have every tool and every kind of answer. */
-const SAME = { numRuns: 14, seed: 20_261_132 };
+/** Agents that are the same in each run. Their calls alone have every tool and every kind of answer; a change of the generators needs another seed. */
+const SAME = { numRuns: 14, seed: 3 };
 /** Other agents: more of them with RUNS, those of another run with its SEED. */
 const OTHERS = { numRuns: Number(process.env['RUNS'] ?? 4), seed: Number(process.env['SEED'] ?? Date.now()) };
 
@@ -104,7 +104,7 @@ describe('the explanation of a call beside the call', () => {
     const counts = new Map<string, number>();
     const questions = fc.tuple(anAsker, askedCalls(workspace, CALLS));
     const cases = [SAME, OTHERS].flatMap((sampled) => fc.sample(questions, sampled));
-    for (const [asker, calls] of cases) {
+    for (const [number, [asker, calls]] of cases.entries()) {
       const { agent, policy, level, session } = asker;
       const snapshot: PolicySnapshot = {
         agent: { name: 'a', namespace: 'n', spec: agent },
@@ -133,6 +133,7 @@ describe('the explanation of a call beside the call', () => {
         // A refused step fails the call if the steps before it did not.
         const isLater = refused.some((work) => work.startsWith('step ') && verdict === `Deny ${ruleIn(work)}`);
         if (!isLater) assert.equal(explained, verdict, JSON.stringify({ SEED: OTHERS.seed, asked, asker }));
+        if (number >= SAME.numRuns) continue;
         unasked.delete(asked.tool);
         counts.set(effect === 'Deny' ? rule : effect, (counts.get(effect === 'Deny' ? rule : effect) ?? 0) + 1);
       }
