@@ -6,23 +6,13 @@ import { after, before, describe, it } from 'node:test';
 import { startEmbeddingServer } from '../../../test/support/embedding-server.ts';
 import { builtInDescriptors } from '../../engine/built-in.ts';
 import { aTerminal } from '../io.testing.ts';
+import { manifestsOf } from './manifests.testing.ts';
 import { discover, type DiscoverOptions } from './discover.ts';
 
-const MANIFESTS = `
-apiVersion: temper.dev/v1alpha1
-kind: TrustPolicy
-metadata: {name: standard}
-spec: {level: {initial: restricted, ceiling: standard}}
----
-apiVersion: temper.dev/v1alpha1
-kind: Agent
-metadata: {name: analyst}
-spec:
-  trustPolicyRef: {name: standard}
-  model: {primary: openai/gpt-4o-mini}
-  prompt: {system: You are careful.}
-  grants: {tools: [file_read, file_list]}
----
+const MANIFESTS = `${manifestsOf(
+  ['level: {initial: restricted, ceiling: standard}'],
+  ['grants: {tools: [file_read, file_list]}'],
+)}---
 apiVersion: temper.dev/v1alpha1
 kind: Capability
 metadata: {name: csv-guide}

@@ -4,26 +4,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { aTerminal } from '../io.testing.ts';
+import { manifestsOf } from './manifests.testing.ts';
 import { type PolicyExplainOptions, policyExplain } from './policy-explain.ts';
 
-const MANIFESTS = `
-apiVersion: temper.dev/v1alpha1
-kind: TrustPolicy
-metadata: {name: standard}
-spec:
-  level: {initial: restricted, ceiling: standard}
-  egress: {allow: ["*.example.com"]}
----
-apiVersion: temper.dev/v1alpha1
-kind: Agent
-metadata: {name: analyst}
-spec:
-  trustPolicyRef: {name: standard}
-  model: {primary: openai/gpt-4o-mini}
-  prompt: {system: You are careful.}
-  grants: {tools: [file_read], network: [api.example.com], messages: [reviewer]}
-  forge: {enabled: true, modes: [Compose, Sandbox]}
-`;
+const MANIFESTS = manifestsOf(
+  ['level: {initial: restricted, ceiling: standard}', 'egress: {allow: ["*.example.com"]}'],
+  [
+    'grants: {tools: [file_read], network: [api.example.com], messages: [reviewer]}',
+    'forge: {enabled: true, modes: [Compose, Sandbox]}',
+  ],
+);
 
 let folder = '';
 before(async () => {

@@ -9,29 +9,14 @@ import { FakeClock } from '../../lib/fake-clock.testing.ts';
 import type { PendingCall } from '../../nats/pending-calls.ts';
 import { createLogger } from '../../telemetry/log.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
-import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import { CallApprovals, type CallApprovalsDeps } from './call-approvals.ts';
 import { subjectOf } from './pending-call.ts';
+import { aPolicy, CLAIMS } from './pending-call.testing.ts';
 
 const MINUTE_MS = 60_000;
-const CLAIMS = {
-  agent: 'analyst',
-  agentUid: 'uid-1',
-  namespace: 'team-a',
-  session: 's-1',
-  message: 'msg-1',
-  at: { streamSequence: 7, deliveries: 1 },
-} as DeliveryTokenClaims;
-
-const policyWith = (approvals: TrustPolicy['spec']['approvals']): TrustPolicy => ({
-  apiVersion: 'temper.dev/v1alpha1',
-  kind: 'TrustPolicy',
-  metadata: { name: 'p' },
-  spec: approvals === undefined ? {} : { approvals },
-});
-const APPROVING = policyWith({ byRisk: [{ risk: 'low', timeout: '10m', onTimeout: 'Approve' }] });
-const WAITING = policyWith({});
-const DENYING = policyWith({ timeout: '10m', onTimeout: 'Deny' });
+const APPROVING = aPolicy({ byRisk: [{ risk: 'low', timeout: '10m', onTimeout: 'Approve' }] });
+const WAITING = aPolicy({});
+const DENYING = aPolicy({ timeout: '10m', onTimeout: 'Deny' });
 
 /** A gateway with one agent, and NATS in memory. */
 function aGateway() {

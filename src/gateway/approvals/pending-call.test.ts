@@ -5,7 +5,7 @@ import type { ApprovalRecord } from '../../approvals/approval-record.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { PendingCall } from '../../nats/pending-calls.ts';
 import { builtInDescriptors } from '../../engine/built-in.ts';
-import type { DeliveryTokenClaims } from '../delivery/token.ts';
+import { aPolicy, CLAIMS } from './pending-call.testing.ts';
 import {
   addCall,
   coversHost,
@@ -23,27 +23,10 @@ const NOW = new Date('2031-01-01T00:00:00.000Z');
 const later = (milliseconds: number): Date => new Date(NOW.getTime() + milliseconds);
 const FILE_READ = builtInDescriptors().find(({ name }) => name === 'file_read');
 
-function aPolicy(approvals: TrustPolicy['spec']['approvals'] = {}): TrustPolicy {
-  return {
-    apiVersion: 'temper.dev/v1alpha1',
-    kind: 'TrustPolicy',
-    metadata: { name: 'p' },
-    spec: { approvals },
-  };
-}
-
 function aCall(change: Partial<CallQuestion> = {}, policy: TrustPolicy = aPolicy()): PendingCall {
   assert.ok(FILE_READ !== undefined);
-  const claims = {
-    agent: 'analyst',
-    agentUid: 'uid-1',
-    namespace: 'team-a',
-    session: 's-1',
-    message: 'msg-1',
-    at: { streamSequence: 7, deliveries: 1 },
-  };
   return newPendingCall({
-    claims: claims as DeliveryTokenClaims,
+    claims: CLAIMS,
     policy,
     descriptor: FILE_READ,
     input: { path: 'note.txt' },

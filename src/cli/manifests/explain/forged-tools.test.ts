@@ -13,28 +13,17 @@ import { artifactDigest } from '../../../tempering/registry/serialization.ts';
 import { anAcceptance, anArtifact } from '../../../tempering/tempering.testing.ts';
 import { fakeCluster } from '../../cluster/api-server.testing.ts';
 import { aTerminal } from '../../io.testing.ts';
+import { manifestsOf } from '../manifests.testing.ts';
 import { type PolicyExplainOptions, policyExplain } from '../policy-explain.ts';
 
-const MANIFESTS = `
-apiVersion: temper.dev/v1alpha1
-kind: TrustPolicy
-metadata: {name: standard}
-spec:
-  autonomy: Full
-  level: {initial: standard, ceiling: standard}
-  egress: {allow: ["*.example.com"]}
----
-apiVersion: temper.dev/v1alpha1
-kind: Agent
-metadata: {name: analyst}
-spec:
-  trustPolicyRef: {name: standard}
-  autonomy: Full
-  model: {primary: openai/gpt-4o-mini}
-  prompt: {system: You are careful.}
-  grants: {tools: [file_read], network: [api.example.com]}
-  forge: {enabled: true, modes: [Compose, Sandbox]}
-`;
+const MANIFESTS = manifestsOf(
+  ['autonomy: Full', 'level: {initial: standard, ceiling: standard}', 'egress: {allow: ["*.example.com"]}'],
+  [
+    'autonomy: Full',
+    'grants: {tools: [file_read], network: [api.example.com]}',
+    'forge: {enabled: true, modes: [Compose, Sandbox]}',
+  ],
+);
 
 const DOUBLE = anArtifact('double');
 const OTHER_DOUBLE = anArtifact('double', { description: 'Another one.' });
