@@ -102,6 +102,12 @@ export function extend(state: DeliveryState, at: DeliveryIdentity, until: number
   return replaceCurrent(state, { ...currentOf(state, at), until });
 }
 
+/** The state itself when the acknowledgement timeout ends at `until` or later, else one where it ends then. Throws like `extend`. */
+export function lastUntil(state: DeliveryState, at: DeliveryIdentity, until: number): DeliveryState {
+  const current = currentOf(state, at);
+  return current.until >= until ? state : replaceCurrent(state, { ...current, until });
+}
+
 /** Ends a delivery; the message is redelivered at `until`. A repeated call changes nothing. Throws like `extend`. */
 export function retryAt(
   state: DeliveryState,

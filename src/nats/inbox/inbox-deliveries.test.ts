@@ -8,7 +8,8 @@ import { inFlight, MAX_OPEN_SESSIONS, type OpenDelivery } from './delivery-state
 import { type Fault, MemoryInbox } from './memory-inbox-store.testing.ts';
 
 const UID = 'agent';
-const ACK_WAITS_MS = [1_000, 1_000, 1_000];
+/** The second one is longer than an acknowledgement needs, so its guard writes nothing. */
+const ACK_WAITS_MS = [1_000, 40_000, 1_000];
 const RUNS = Number(process.env['RUNS'] ?? 150);
 const NEVER = new AbortController().signal;
 
@@ -327,6 +328,49 @@ describe('deliveries by several gateways', () => {
       assert.equal(at.message, `a-${index}`);
       await one.ack(at);
     }
+  });
+});
+
+describe('the guard of an acknowledgement', () => {
+  /** The states written by the acknowledgement of a delivery of this age, while another gateway asks for a message. */
+  async function writesOfAck(ackWaitMs: number, ageMs: number): Promise<number> {
+    const inbox = new MemoryInbox();
+    const clock = new FakeClock();
+    const rules = { ackWaitsMs: [ackWaitMs] };
+    const open = () => new InboxDeliveries({ store: inbox.client(), clock, rules, changed: () => undefined });
+    const [one, other] = [open(), open()];
+    inbox.add(envelope('m', 's'));
+    const { delivery } = await one.take(UID, 1, NEVER);
+    assert.ok(delivery !== undefined);
+    await clock.advance(ageMs);
+    const { revision } = inbox.state;
+    await one.ack(delivery.coordinates, async () => {
+      await clock.advance(29_000);
+      assert.equal((await other.take(UID, 1, NEVER)).delivery, undefined, 'delivered while its end is stored');
+    });
+    return inbox.state.revision - revision;
+  }
+
+  it('a delivery that lasts long enough is read, another one is extended', async () => {
+    assert.equal(await writesOfAck(60_000, 30_000), 1);
+    assert.equal(await writesOfAck(60_000, 30_001), 2);
+    assert.equal(await writesOfAck(1_000, 0), 2);
+  });
+
+  it('a delivery that another gateway ended since is refused', async () => {
+    const inbox = new MemoryInbox();
+    const clock = new FakeClock();
+    const rules = { ackWaitsMs: [60_000, 60_000] };
+    const open = () => new InboxDeliveries({ store: inbox.client(), clock, rules, changed: () => undefined });
+    const [one, other] = [open(), open()];
+    inbox.add(envelope('m', 's'));
+    const { delivery } = await one.take(UID, 1, NEVER);
+    assert.ok(delivery !== undefined);
+    for (const current of await other.inFlight(UID)) await other.release(UID, current);
+    let isStored = false;
+    const ack = one.ack(delivery.coordinates, async () => void (isStored = true));
+    await assert.rejects(ack, isLost);
+    assert.equal(isStored, false);
   });
 });
 

@@ -10,6 +10,7 @@ import {
   extend,
   findCurrent,
   inFlight,
+  lastUntil,
   nextDueTime,
   openDeliveries,
   type OpenDelivery,
@@ -74,7 +75,7 @@ const EXHAUSTED_REASON = 'delivered the maximum number of times without an ackno
  * the steps after it can be repeated by any process:
  *
  *   take ── search ──► swap: in flight ──► not ended before? ──► delivery
- *   ack ── swap: extend (refused for an earlier delivery) ──► reply ──► record `ended` ──► delete message ∥ swap: removed
+ *   ack ── read, or swap: extended (refused for an earlier delivery) ──► reply ──► record `ended` ──► delete message ∥ swap: removed
  *   reject ── swap: rejected ──► dead letter ──► record `ended` ──► delete message ──► swap: removed
  *   retry, park ── swap: waits
  *   resume ── swap: due
@@ -373,12 +374,10 @@ export class InboxDeliveries {
     return previous === undefined ? { kind: 'ended', sequence: at.streamSequence } : { kind: 'again' };
   }
 
+  /** Most deliveries last long enough anyway: then the stored state is read and not written. */
   async #guard(at: DeliveryCoordinates): Promise<void> {
     const until = this.#now() + ACK_GUARD_MS;
-    const identity = identityOf(at);
-    await this.#states.update(at.agentUid, (state) =>
-      extend(state, identity, Math.max(until, findCurrent(state, identity)?.until ?? 0)),
-    );
+    await this.#states.update(at.agentUid, (state) => lastUntil(state, identityOf(at), until));
   }
 
   async #wasEndedBy(
