@@ -54,7 +54,9 @@ export function readerProgram(): void {
   try {
     const database = open();
     const statement = database.prepare(request.query);
-    if (/\S/.test(request.query.slice(statement.sourceSQL.length))) throw new Error('a call takes one statement');
+    const rest = request.query.slice(statement.sourceSQL.length);
+    // A comment without an end is one, too. What is left after comments, spaces and empty statements is another statement.
+    if (rest.replace(/--[^\n]*|\/\*[^]*?(?:\*\/|$)|[\s;]/g, '') !== '') throw new Error('a call takes one statement');
     statement.setReadBigInts(true);
     statement.setReturnArrays(true);
     const columns = statement.columns().map(({ name, type }) => ({ name, type: type ?? '' }));

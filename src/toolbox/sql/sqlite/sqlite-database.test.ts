@@ -64,6 +64,27 @@ describe('a SQLite database', () => {
     assert.deepEqual((await ask('SELECT ?', [true])).rows, [[1]]);
   });
 
+  it('comments and empty statements may follow a statement, and another statement may not', async () => {
+    for (const rest of [
+      '; -- done',
+      ';\n-- a; SELECT 2\n',
+      '; /* a; */ -- b',
+      '; /* SELECT 2',
+      ';;',
+      ' -- done',
+      ';\n',
+    ])
+      assert.deepEqual((await ask(`SELECT 1${rest}`)).rows, [[1]], rest);
+    for (const rest of [
+      '; -- a\nSELECT 2',
+      '; /* a */ SELECT 2',
+      '; /* -- */ SELECT 2 -- b',
+      "; SELECT '-- a'",
+      '; - 1',
+    ])
+      await failed(ask(`SELECT 1${rest}`), /a call takes one statement/);
+  });
+
   it('a statement that does more than read is refused, and changes neither the file nor its folder', async () => {
     const before = await readFile(file);
     for (const query of [
