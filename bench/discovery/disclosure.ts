@@ -63,8 +63,8 @@ function rowOf(tools: readonly ToolDescriptor[], least: number): BenchRow {
 }
 
 function tokensOf(mode: 'Explore' | 'Semantic', tools: readonly ToolDescriptor[], items: ModelMessage[]): number {
-  const { prompt, tools: offered } = offerOf(mode, tools, items);
-  return requestSize({ system: prompt, tools: offered.map(asSpec), messages: [] }).tokens;
+  const { prompt, tools: offered, note = '' } = offerOf(mode, tools, items);
+  return requestSize({ system: `${prompt}${note}`, tools: offered.map(asSpec), messages: [] }).tokens;
 }
 
 function offerOf(mode: 'Explore' | 'Semantic', tools: readonly ToolDescriptor[], items: ModelMessage[]): ProviderOffer {

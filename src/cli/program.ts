@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import type { Capability } from '../api/v1alpha1/capability.ts';
 import { TemperError } from '../lib/errors.ts';
 import { printableDocument } from '../lib/printable.ts';
 import {
@@ -309,10 +310,15 @@ function addDiscover(program: Command, io: CliIo, finish: SetExitCode): void {
       const { builtInDescriptors } = await import('../engine/built-in.ts');
       const { acceptedDescriptors, acceptedServerNames } = await import('./mcp/servers/configured-servers.ts');
       const { connectionNames, userConnections } = await import('./connections/user-connections.ts');
+      const { hostCapabilities } = await import('./connections/host-capabilities.ts');
       const { serviceDescriptors } = await import('./services/service-tools.ts');
-      const connections = connectionNames(await userConnections(io), await acceptedServerNames(io));
-      const tools = [...builtInDescriptors(), ...(await serviceDescriptors(io)), ...(await acceptedDescriptors(io))];
-      finish(await discover({ ...options, query, paths: filename }, { tools, connections }, io));
+      const own = await userConnections(io);
+      const connections = connectionNames(own, await acceptedServerNames(io));
+      const others = [...(await serviceDescriptors(io)), ...(await acceptedDescriptors(io))];
+      const taken = { connections: own, others: new Set(others.map(({ name }) => name)), token: () => undefined };
+      const toolsOf = (capabilities: readonly Capability[]) => hostCapabilities(capabilities, taken).descriptors;
+      const offered = { tools: [...builtInDescriptors(), ...others], connections, toolsOf };
+      finish(await discover({ ...options, query, paths: filename }, offered, io));
     });
 }
 

@@ -83,6 +83,33 @@ describe('an engine that discloses its tools', () => {
     await engine.stop();
   });
 
+  it('in mode Semantic the beginning of the requests stays the same over two messages, and no session stores the names', async () => {
+    const { engine, requests, send } = await running([['load_tool', { name: 'file_read' }]], {
+      disclosure: { mode: 'Semantic' },
+      grants: { tools: ['file_read', 'file_write', 'file_list', 'file_edit', 'text_search'] },
+    });
+    await send('list, edit or write the files');
+    await send('write, list or edit a file');
+    const [first, second, third] = requests.map(({ system, messages }) => ({ system, messages }));
+    assert.ok(first !== undefined && second !== undefined && third !== undefined && requests.length === 3);
+    const textAt = ({ messages }: typeof first, at: number): string => {
+      const message = messages.at(at);
+      return message?.role === 'user' ? message.text : '';
+    };
+    assert.match(textAt(first, 0), /^list, edit or write the files\n\nTools that may fit the message.*\n\{"name":"/);
+    assert.deepEqual(
+      second.messages.slice(0, 1),
+      first.messages,
+      'in the turns of one message the names stay in place',
+    );
+    assert.equal(textAt(third, 0), 'list, edit or write the files');
+    assert.deepEqual(third.messages.slice(1, 3), second.messages.slice(1));
+    assert.match(textAt(third, -1), /^write, list or edit a file\n\nTools that may fit the message/);
+    assert.equal(new Set(requests.map(({ system }) => system)).size, 1);
+    assert.ok(!first.system.includes('Tools that may fit'));
+    await engine.stop();
+  });
+
   it('load_tool does not find a tool that the agent may not call', async () => {
     const { engine, requests, offered, send } = await running([['load_tool', { name: 'file_delete' }]], {
       disclosure: { mode: 'Explore' },

@@ -6,10 +6,13 @@ import type { ModelMessage } from '../../models/port.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
 import { aCall, aDescriptor, aDisclosure } from './disclosure.testing.ts';
 import type { ProviderOffer } from '../provider/port.ts';
-import { type Disclosure, SUGGESTED, suggestedTokens } from './disclosure.ts';
+import type { Disclosure } from './disclosure.ts';
 import { definitionTokens } from './loaded-tools.ts';
 import { ALWAYS_OFFERED } from './names.ts';
+import { SUGGESTED, suggestedTokens, suggestionsOf } from './suggestions.ts';
 import { MAX_MAP_TOKENS, toolMap } from './tool-map.ts';
+import { ToolSearch } from './tool-search.ts';
+import { withNote } from './with-note.ts';
 
 const EXPLORERS = [...ALWAYS_OFFERED].filter((name) => name !== 'finish').map((name) => aDescriptor(name));
 const namesOf = (tools: readonly ToolDescriptor[]): string[] =>
@@ -113,32 +116,65 @@ describe('the tools that a model gets in mode Semantic', () => {
 
   it('the tools that fit the message are lent for it, and further ones are named', () => {
     const disclosure = aDisclosure({ disclosure: { mode: 'Semantic' }, text });
-    const { prompt, tools } = offerOf(disclosure, [...many, ...mails]);
+    const { prompt, tools, note = '' } = offerOf(disclosure, [...many, ...mails]);
     assert.equal(namesOf(tools)[0], 'send_mail');
     assert.equal(namesOf(tools).length, SUGGESTED.definitions);
-    assert.equal(prompt.split('\n').filter((line) => line.startsWith('{"name":')).length, 1);
+    assert.equal(note.split('\n').filter((line) => line.startsWith('{"name":')).length, 1);
     const later = offerOf(disclosure, [...many, ...mails, aDescriptor('send_mail_now')]);
-    assert.deepEqual(later, { prompt, tools }, 'the tools of a message do not change while it is in work');
+    assert.deepEqual(later, { prompt, tools, note }, 'the tools of a message do not change while it is in work');
   });
 
   it('a message without words of a tool gets the map alone', () => {
-    const { prompt, tools } = offerOf(aDisclosure({ disclosure: { mode: 'Semantic' }, text: 'hello' }), many);
+    const { prompt, tools, note } = offerOf(aDisclosure({ disclosure: { mode: 'Semantic' }, text: 'hello' }), many);
     assert.deepEqual(namesOf(tools), []);
     assert.ok(!prompt.includes('{'));
+    assert.equal(note, undefined);
   });
 
-  it('the estimate of a message is what mode Semantic adds for it', () => {
-    const disclosure = aDisclosure({ disclosure: { mode: 'Semantic' }, text: 'Send a mail.' });
-    const { prompt, tools } = offerOf(disclosure, [...many, ...mails]);
-    const lent = tools.filter(({ name }) => !ALWAYS_OFFERED.has(name));
-    const named = mails.filter(({ name }) => !lent.some((tool) => tool.name === name));
-    assert.deepEqual(suggestedTokens([...mails.filter((tool) => !named.includes(tool)), ...named]), {
-      definitions: lent.reduce((sum, tool) => sum + definitionTokens(tool as ToolDescriptor), 0),
-      lines: prompt
-        .split('\n')
-        .filter((line) => line.startsWith('{'))
-        .reduce((sum, line) => sum + textSize(line).tokens, 0),
-    });
+  it('the prompt is the same for every message', () => {
+    const promptOf = (message: string): string =>
+      offerOf(aDisclosure({ disclosure: { mode: 'Semantic' }, text: message }), [...many, ...mails]).prompt;
+    assert.equal(promptOf(text), promptOf('draw a chart'));
+    assert.equal(promptOf(text), offerOf(aDisclosure({ text }), [...many, ...mails]).prompt, 'also of mode Explore');
+  });
+
+  it('the estimate of a message is what mode Semantic adds for it, also with definitions beyond the budgets', () => {
+    const large = ['archive_mail', 'forward_mail'].map((name) =>
+      aDescriptor(name, { description: 'mail '.repeat(3_000) }),
+    );
+    for (const registry of [[...many, ...mails], large, [...large, ...mails], many]) {
+      const { note = '', tools } = offerOf(aDisclosure({ disclosure: { mode: 'Semantic' }, text }), registry);
+      const lent = tools.filter(({ name }) => !ALWAYS_OFFERED.has(name));
+      assert.deepEqual(suggestedTokens(suggestionsOf(new ToolSearch().rank(text, registry), 15_000)), {
+        definitions: lent.reduce((sum, tool) => sum + definitionTokens(tool), 0),
+        lines: textSize(note).tokens,
+      });
+    }
+  });
+});
+
+describe('the note of a message', () => {
+  const user = (text: string): ModelMessage => ({ role: 'user', text });
+
+  it('the note follows the text of the current message, and every other message stays the same', () => {
+    const messages = [
+      user('a'),
+      ...aCall('load_tool', {}),
+      user('send it'),
+      ...aCall('send_mail', {}),
+      user('[go on]'),
+    ];
+    const noted = withNote('NOTE', 'send it', messages);
+    assert.deepEqual(noted[3], user('send it\n\nNOTE'));
+    assert.deepEqual(noted.toSpliced(3, 1), messages.toSpliced(3, 1));
+    assert.equal(withNote(undefined, 'send it', messages), messages);
+  });
+
+  it('where a summary has taken the place of the message, the last message of a user has the note', () => {
+    assert.deepEqual(
+      withNote('NOTE', 'send it', [user('[Summary]'), ...aCall('send_mail', {})])[0],
+      user('[Summary]\n\nNOTE'),
+    );
   });
 });
 
@@ -165,9 +201,11 @@ describe('the budgets of disclosed tools', () => {
         const bodies = offer.tools.filter(({ name }) => !ALWAYS_OFFERED.has(name));
         const total = bodies.reduce((sum, one) => sum + definitionTokens(one), 0);
         assert.ok(total <= budget, `${total} tokens of definitions, above ${budget}`);
-        const added = textSize(offer.prompt).tokens - textSize('You test.\n\n').tokens;
-        const most = MAX_MAP_TOKENS + (chosen === 'Semantic' ? SUGGESTED.lineTokens + 40 : 0);
-        assert.ok(added <= most, `${added} tokens of map and lines, above ${most}`);
+        const map = textSize(offer.prompt).tokens - textSize('You test.\n\n').tokens;
+        assert.ok(map <= MAX_MAP_TOKENS, `${map} tokens of the map, above ${MAX_MAP_TOKENS}`);
+        const lines = textSize(offer.note ?? '').tokens;
+        const most = chosen === 'Semantic' ? SUGGESTED.lineTokens + 40 : 0;
+        assert.ok(lines <= most, `${lines} tokens of lines, above ${most}`);
       }),
       { numRuns: 60 },
     );

@@ -12,19 +12,26 @@ export interface DisclosureSettings {
 }
 
 /** How long the instructions of skills stay in the requests of an agent, whatever its mode is. */
-export function skillBudget({ disclosure }: AgentSpec): SkillBudget {
-  const { bodyTokens = DEFAULT_BODY_TOKENS, unloadPercent = DEFAULT_UNLOAD_PERCENT } = disclosure ?? {};
-  return { bodyTokens, unloadShare: unloadPercent / 100 };
+export function skillBudget(spec: Pick<AgentSpec, 'disclosure'>): SkillBudget {
+  return {
+    bodyTokens: bodyTokensOf(spec),
+    unloadShare: (spec.disclosure?.unloadPercent ?? DEFAULT_UNLOAD_PERCENT) / 100,
+  };
+}
+
+/** What the definitions of loaded tools may have, in tokens. */
+export function bodyTokensOf({ disclosure }: Pick<AgentSpec, 'disclosure'>): number {
+  return disclosure?.bodyTokens ?? DEFAULT_BODY_TOKENS;
 }
 
 /** Undefined for an agent whose model always gets all tools. */
-export function disclosureSettings({ disclosure, invocation, model }: AgentSpec): DisclosureSettings | undefined {
-  const { mode = 'Inline', indexTokens, bodyTokens, unloadPercent } = disclosure ?? {};
+export function disclosureSettings(spec: AgentSpec): DisclosureSettings | undefined {
+  const { disclosure, invocation, model } = spec;
+  const { mode = 'Inline', indexTokens } = disclosure ?? {};
   if (mode === 'Inline' || invocation === 'Code' || model.agent !== undefined) return undefined;
   return {
     mode,
     indexTokens: indexTokens ?? DEFAULT_INDEX_TOKENS,
-    bodyTokens: bodyTokens ?? DEFAULT_BODY_TOKENS,
-    unloadShare: (unloadPercent ?? DEFAULT_UNLOAD_PERCENT) / 100,
+    ...skillBudget(spec),
   };
 }

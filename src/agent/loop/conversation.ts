@@ -5,6 +5,7 @@ import type { ToolDescriptor } from '../../tools/contract.ts';
 import { withContext } from '../context/with-context.ts';
 import { type CompactionState, compactHistory } from '../compaction/compact.ts';
 import { itemsForModel } from '../compaction/summary-item.ts';
+import { withNote } from '../disclosure/with-note.ts';
 import { type ContextBudget, estimateRequest, fitContext } from '../history/context-window.ts';
 import { repairHistory } from '../history/repair-history.ts';
 import { isRepeatable } from '../history/repeatable.ts';
@@ -83,15 +84,15 @@ export function seenMessages({ task, messages }: AgentConversation): ModelMessag
 export async function requestAnswer(
   deps: LoopDeps,
   conversation: AgentConversation,
-  { prompt, tools }: ProviderOffer,
+  { prompt, tools, note }: ProviderOffer,
   op: CallOptions,
 ): Promise<ModelAnswer> {
   const { host, task } = conversation;
   const { model, maxOutputTokens } = task.config;
   const fixed = { system: prompt, tools: tools.map(asSpec) };
   const windowTokens = Math.max(1_000, deps.contextTokens(model) - maxOutputTokens);
-  // The context takes its part of the window, and no trimming removes it.
-  const counted = { ...fixed, system: `${prompt}${task.context ?? ''}` };
+  // Context and note take their part of the window, and no trimming removes them.
+  const counted = { ...fixed, system: `${prompt}${task.context ?? ''}${note ?? ''}` };
   const budget = (): ContextBudget => ({
     windowTokens,
     fixed: counted,
@@ -99,7 +100,7 @@ export async function requestAnswer(
     ...lastOf(conversation),
   });
   const fit = (): ModelMessage[] => fitContext(conversation.messages, budget());
-  const call = (): Promise<ModelAnswer> => callOnce(deps, conversation, { fixed, windowTokens }, op);
+  const call = (): Promise<ModelAnswer> => callOnce(deps, conversation, { fixed, windowTokens, note }, op);
   if (await compactHistory(deps, conversation, budget(), op)) {
     conversation.messages = repairHistory(itemsForModel(await host.history())).map(asSent);
   }
@@ -132,11 +133,11 @@ function withoutOldSkills(
 async function callOnce(
   deps: LoopDeps,
   conversation: AgentConversation,
-  { fixed, windowTokens }: Pick<ContextBudget, 'fixed' | 'windowTokens'>,
+  { fixed, windowTokens, note }: Pick<ContextBudget, 'fixed' | 'windowTokens'> & { note: string | undefined },
   op: CallOptions,
 ): Promise<ModelAnswer> {
   const { host, task } = conversation;
-  const messages = seenMessages(conversation);
+  const messages = [...withNote(note, task.message, seenMessages(conversation))];
   const { model, maxOutputTokens, temperature, modelTimeoutMs } = task.config;
   const warmth = temperature === undefined ? {} : { temperature };
   const request: ModelRequest = { model, ...fixed, messages, maxOutputTokens, ...warmth };

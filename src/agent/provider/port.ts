@@ -69,6 +69,8 @@ export interface ProviderOffer {
   prompt: string;
   /** What the model may call, in an order that stays the same. */
   tools: ToolDescriptor[];
+  /** What the model gets behind the text of the message, in the requests for it alone: no session stores it. Absent: nothing. */
+  note?: string;
   /** In code mode, the tools that programs call. The model itself has one tool, which runs them. */
   programTools?: ToolDescriptor[];
 }

@@ -6,6 +6,7 @@ import { capabilitySchemaProblem } from '../../discovery/capability-descriptor.t
 import { builtInNames, ownToolNames } from '../../engine/built-in.ts';
 import { printable } from '../../lib/printable.ts';
 import type { HostTools } from '../../standalone/team/host-tools.ts';
+import type { ToolDescriptor } from '../../tools/contract.ts';
 import { hostTool, type UsableTarget } from './host-tool.ts';
 import type { TokenOf } from './reach-host.ts';
 import type { UserConnection } from './read-connections.ts';
@@ -30,7 +31,7 @@ export function hasHost({ spec: { backend } }: Capability): boolean {
 export function hostCapabilities(
   capabilities: readonly Capability[],
   { connections, others, token }: RunTools,
-): { tools: HostTools; problems: string[] } {
+): { tools: HostTools; descriptors: ToolDescriptor[]; problems: string[] } {
   const ownTools = ownToolNames();
   const namespaces = [...new Set(capabilities.map(({ metadata }) => metadata.namespace ?? 'default'))];
   const assessed = assessNamespace(capabilities.flatMap(withBackend), {
@@ -48,6 +49,7 @@ export function hostCapabilities(
   const usable = assessed.filter((one): one is Usable => one.usable !== undefined);
   return {
     tools: (deps) => usable.map((one) => hostTool(one, token, deps)),
+    descriptors: usable.map(({ capability }) => brokeredDescriptor(capability)),
     problems: assessed.flatMap(({ capability, unavailable }) =>
       unavailable === undefined
         ? []

@@ -4,10 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { startEmbeddingServer } from '../../../test/support/embedding-server.ts';
+import { aDescriptor } from '../../agent/disclosure/disclosure.testing.ts';
+import { SUGGESTED } from '../../agent/disclosure/suggestions.ts';
 import { builtInDescriptors } from '../../engine/built-in.ts';
+import type { ToolDescriptor } from '../../tools/contract.ts';
+import { hostCapabilities } from '../connections/host-capabilities.ts';
 import { aTerminal } from '../io.testing.ts';
 import { manifestsOf } from './manifests.testing.ts';
-import { discover, type DiscoverOptions } from './discover.ts';
+import { discover, type DiscoverOptions, type Offered } from './discover.ts';
 
 const MANIFESTS = `${manifestsOf(
   ['level: {initial: restricted, ceiling: standard}'],
@@ -32,12 +36,12 @@ describe('temper discover', () => {
   });
   after(() => rm(folder, { recursive: true, force: true }));
 
-  async function run(query: string, changes: Partial<DiscoverOptions> = {}) {
+  async function run(query: string, changes: Partial<DiscoverOptions> = {}, others: Partial<Offered> = {}) {
     const terminal = aTerminal();
     const options: DiscoverOptions = { paths: ['agent.yaml'], query, output: 'text', ...changes };
     const code = await discover(
       options,
-      { tools: builtInDescriptors(), connections: new Set(['wiki']) },
+      { tools: builtInDescriptors(), connections: new Set(['wiki']), toolsOf: () => [], ...others },
       { ...terminal, cwd: folder },
     );
     return { code, out: terminal.printed(), error: terminal.errors() };
@@ -73,6 +77,46 @@ describe('temper discover', () => {
       /^tokens: all definitions (\d+), map \d+, this result \d+; in mode Semantic (\d+) for definitions and (\d+) for names$/m;
     const [, definitions, lent, names] = tokens.exec(out) ?? [];
     assert.deepEqual([lent, names], [definitions, '0'], 'the agent has two tools, and gets both');
+  });
+
+  it('the tokens of mode Semantic are those of the requests: within its budgets, and of all kinds and categories', async () => {
+    const large = (name: string): ToolDescriptor =>
+      aDescriptor(name, { description: `Reads rare sheets. ${'word '.repeat(3_000)}`, category: 'file_system' });
+    const tools = [large('file_read'), large('file_list')];
+    const tokensOf = async (changes: Partial<DiscoverOptions>, others: Partial<Offered>) => {
+      const { out } = await run('read rare sheets', { explain: true, output: 'json', ...changes }, others);
+      const { definitions, lines, lent } = (
+        JSON.parse(out) as { tokens: Record<'definitions' | 'lines' | 'lent', number> }
+      ).tokens;
+      return { definitions, lines, lent };
+    };
+    const beyond = await tokensOf({}, { tools });
+    assert.ok(beyond.definitions > 2 * SUGGESTED.definitionTokens, String(beyond.definitions));
+    assert.equal(beyond.lent, 0, 'neither definition is within the budget');
+    assert.ok(beyond.lines > 0 && beyond.lines <= SUGGESTED.lineTokens, String(beyond.lines));
+    assert.deepEqual(await tokensOf({ kind: 'skill', category: 'web' }, { tools }), beyond);
+  });
+
+  it('a tool of a Capability that a run executes can be called, and counts in the tokens', async () => {
+    const tool = `tool: {name: exchange_rate, category: web, inputSchema: {type: object}}`;
+    const backend = 'backend: {http: {url: "https://rates.example.com/v1", method: GET}}';
+    const rates = `{apiVersion: temper.dev/v1alpha1, kind: Capability, metadata: {name: exchange-rate}, spec: {type: Tool, description: The exchange rate of a day., ${tool}, ${backend}}}`;
+    await writeFile(
+      join(folder, 'rates.yaml'),
+      `${manifestsOf(['level: {initial: standard}'], ['grants: {tools: [exchange_rate]}'])}---\n${rates}\n`,
+    );
+    const host = { connections: [], others: new Set<string>(), token: () => undefined };
+    const toolsOf: Offered['toolsOf'] = (capabilities) => hostCapabilities(capabilities, host).descriptors;
+    const { out } = await run('exchange rate', { paths: ['rates.yaml'], explain: true, output: 'json' }, { toolsOf });
+    const found = JSON.parse(out) as {
+      capabilities: { id: string; available: boolean }[];
+      tokens: { definitions: number; lent: number };
+    };
+    assert.deepEqual(
+      found.capabilities.map(({ id, available }) => [id, available]),
+      [['tool:exchange_rate', true]],
+    );
+    assert.ok(found.tokens.lent > 0 && found.tokens.lent === found.tokens.definitions, JSON.stringify(found.tokens));
   });
 
   it('discover --providers searches by meaning, and --explain shows both parts or why there are no vectors', async () => {

@@ -1,6 +1,9 @@
-import { suggestedTokens } from '../../agent/disclosure/disclosure.ts';
 import { definitionTokens } from '../../agent/disclosure/loaded-tools.ts';
+import { bodyTokensOf } from '../../agent/disclosure/settings.ts';
+import { suggestedTokens, suggestionsOf } from '../../agent/disclosure/suggestions.ts';
 import { toolMap } from '../../agent/disclosure/tool-map.ts';
+import { ToolSearch } from '../../agent/disclosure/tool-search.ts';
+import type { Capability } from '../../api/v1alpha1/capability.ts';
 import { assertKind, DISCOVER_TOOL } from '../../discovery/discover-tool.ts';
 import { capabilityEntry, type DiscoveryEntry, toolEntry } from '../../discovery/entry.ts';
 import { deniedHosts } from '../../discovery/fetch-hosts.ts';
@@ -35,6 +38,8 @@ export interface Offered {
   tools: readonly ToolDescriptor[];
   /** The names of connections and of MCP servers. */
   connections: ReadonlySet<string>;
+  /** The tools of the Capabilities that a run of the user executes itself. */
+  toolsOf: (capabilities: readonly Capability[]) => readonly ToolDescriptor[];
 }
 
 interface Discovered {
@@ -65,17 +70,18 @@ export async function discover(options: DiscoverOptions, offered: Offered, io: C
   }
 }
 
-async function discovered(options: DiscoverOptions, { tools, connections }: Offered, io: CliIo): Promise<Discovered> {
+async function discovered(options: DiscoverOptions, offered: Offered, io: CliIo): Promise<Discovered> {
   const { query, kind, category } = options;
   const { snapshot, objects } = await loadSnapshot(options, io.cwd);
   const decider = createDecider(snapshot);
   const permits = ({ request }: DiscoveryEntry): boolean =>
     request === undefined || decider.decide(request).effect !== 'Deny';
-  const listed = tools.filter((tool) => tool.name !== DISCOVER_TOOL.name && permits(toolEntry(tool)));
-  const capabilities = objects.flatMap((object) =>
-    object.kind === 'Capability' && namespaceOf(object) === snapshot.agent.namespace ? [capabilityEntry(object)] : [],
+  const own = objects.flatMap((object) =>
+    object.kind === 'Capability' && namespaceOf(object) === snapshot.agent.namespace ? [object] : [],
   );
-  const indexes = [LexicalIndex.of(listed.map(toolEntry)), LexicalIndex.of(capabilities)];
+  const tools = [...offered.tools, ...offered.toolsOf(own)];
+  const listed = tools.filter((tool) => tool.name !== DISCOVER_TOOL.name && permits(toolEntry(tool)));
+  const indexes = [LexicalIndex.of(listed.map(toolEntry)), LexicalIndex.of(own.map(capabilityEntry))];
   const asked = { query, ...assertKind(kind), ...(category === undefined ? {} : { category }) };
   const scope = { indexes, permits };
   const { name, namespace } = snapshot.agent;
@@ -86,20 +92,23 @@ async function discovered(options: DiscoverOptions, { tools, connections }: Offe
   const explanation = explainSearch(asked, scope, systemClock, vectors?.part.similarities);
   const result = buildResult(explanation.results, {
     callable: new Set(listed.map(({ name: tool }) => tool)),
-    hasConnection: (connection) => connections.has(connection),
+    hasConnection: (connection) => offered.connections.has(connection),
     fetchProblem: (hosts) => deniedHosts(hosts, decider),
   });
-  const definitions = listed.reduce((sum, tool) => sum + definitionTokens(tool), 0);
-  const ofTools = new Map(listed.map((tool) => [toolEntry(tool).id, tool]));
-  const suggested = suggestedTokens(explanation.results.flatMap(({ entry }) => ofTools.get(entry.id) ?? []));
-  const tokens = {
-    definitions,
-    map: textSize(toolMap(listed)).tokens,
-    lines: suggested.lines,
-    lent: suggested.definitions,
-    result: jsonSize(resultJson(result)).tokens,
-  };
+  const tokens = { ...tokensOf(query, listed, snapshot), result: jsonSize(resultJson(result)).tokens };
   return { snapshot, result, explanation, vectors, tokens };
+}
+
+/** `lines` and `lent`: what mode `Semantic` adds to the first request of a session for a message with the words of the query. */
+function tokensOf(
+  query: string,
+  tools: readonly ToolDescriptor[],
+  { agent }: PolicySnapshot,
+): Omit<Discovered['tokens'], 'result'> {
+  const ranked = new ToolSearch().rank(query, tools);
+  const { lines, definitions: lent } = suggestedTokens(suggestionsOf(ranked, bodyTokensOf(agent.spec)));
+  const definitions = tools.reduce((sum, tool) => sum + definitionTokens(tool), 0);
+  return { definitions, map: textSize(toolMap(tools)).tokens, lines, lent };
 }
 
 function resultJson({ capabilities, more }: DiscoveryResult): JsonObject {
