@@ -22,7 +22,7 @@ export function capabilityDescriptor(
     ...(outputSchema === undefined ? {} : { outputSchema: outputSchema as JsonObject }),
     category,
     action,
-    ...(examples === undefined ? {} : { examples }),
+    ...(examples === undefined ? {} : { usage: examples }),
     sideEffects: hasSideEffects,
     locality: 'Brokered',
     resultOrigin,

@@ -48,6 +48,31 @@ const INPUT_SCHEMA: JsonObject = {
   },
 };
 
+const FORGE_EXAMPLE: JsonObject = {
+  name: 'count_words',
+  description: 'Counts the words of a text.',
+  inputSchema: {
+    type: 'object',
+    properties: { text: { type: 'string' } },
+    required: ['text'],
+    additionalProperties: false,
+  },
+  outputSchema: {
+    type: 'object',
+    properties: { words: { type: 'integer' } },
+    required: ['words'],
+    additionalProperties: false,
+  },
+  implementation: {
+    mode: 'sandbox',
+    code: 'function execute(input) { return { words: input.text.split(/\\s+/).filter((word) => word !== "").length }; }',
+  },
+  testCases: [
+    { input: { text: 'two words' }, expectedOutput: { words: 2 } },
+    { input: { text: '' }, expectedOutput: { words: 0 } },
+  ],
+};
+
 export const FORGE_TOOL: ToolDescriptor = {
   name: FORGE_TOOL_NAME,
   description: DESCRIPTION,
@@ -56,6 +81,12 @@ export const FORGE_TOOL: ToolDescriptor = {
   action: 'code:create',
   sideEffects: true,
   locality: 'Local',
+  examples: [FORGE_EXAMPLE],
+  failures: [
+    { code: 'TEMPER_FORGE_TEST_FAILED', when: 'a test case has another output than expected' },
+    { code: 'TEMPER_FORGE_STATIC', when: 'the code uses what no tool may use' },
+    { code: 'TEMPER_JUDGE_REFUSED', when: 'the judge refuses the tool' },
+  ],
 };
 
 /** The tool with which an agent makes tools. Throws a refusal with the code and the message of the gate. */

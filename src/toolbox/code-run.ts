@@ -45,6 +45,12 @@ export const CODE_RUN_TOOL: ToolDescriptor = {
   action: 'code:read',
   sideEffects: false,
   locality: 'Local',
+  examples: [{ code: 'return input.filter((n) => n > 2)', input: [1, 2, 3] }],
+  failures: [
+    { code: 'TEMPER_SANDBOX_EXCEPTION', when: 'the code throws' },
+    { code: 'TEMPER_SANDBOX_TIMEOUT', when: 'the code takes too long' },
+    { code: 'TEMPER_SANDBOX_MEMORY', when: 'the code needs too much memory' },
+  ],
 };
 
 /** Runs code of the model in the sandbox. The code has no host function, so its result depends on code and input alone. */

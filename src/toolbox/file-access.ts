@@ -1,11 +1,16 @@
 import type { Json } from '../lib/json.ts';
 import type { PolicyRequest } from '../policy/types.ts';
-import type { CallerContext } from '../tools/contract.ts';
+import type { CallerContext, ToolFailureCase } from '../tools/contract.ts';
 import { assertAllowed, type ToolboxDeps } from './deps.ts';
 import { optionalText, requiredText } from './input.ts';
 import { writtenFile, writtenPath, writtenTarget } from './path-resolution.ts';
 
 export type FileToolName = 'file_read' | 'file_write' | 'file_edit' | 'file_delete' | 'file_list' | 'text_search';
+
+export const FILE_FAILURES: readonly ToolFailureCase[] = [
+  { code: 'TEMPER_FILE_DENIED', when: 'the path is outside of the workspace, or Temper or Git keeps the file' },
+  { code: 'TEMPER_FILE_FAILED', when: 'the path does not exist, has another type, or is too large' },
+];
 
 const WRITING: ReadonlySet<FileToolName> = new Set<FileToolName>(['file_write', 'file_edit', 'file_delete']);
 

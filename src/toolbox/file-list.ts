@@ -4,7 +4,7 @@ import { compilePattern, matches } from '../policy/patterns/pattern.ts';
 import { checkedTool } from '../tools/checks/checked-tool.ts';
 import type { CallerContext, Tool, ToolDescriptor } from '../tools/contract.ts';
 import type { ToolboxDeps } from './deps.ts';
-import { assertFileAllowed } from './file-access.ts';
+import { assertFileAllowed, FILE_FAILURES } from './file-access.ts';
 import { optionalText } from './input.ts';
 import { resolveFolder } from './path-resolution.ts';
 import { countLines, readText } from './text-files.ts';
@@ -62,6 +62,8 @@ const DESCRIPTOR: ToolDescriptor = {
   action: 'code:read',
   sideEffects: false,
   locality: 'Local',
+  examples: [{ path: 'reports', glob: '**/*.csv' }],
+  failures: FILE_FAILURES,
 };
 
 /** Lists the entries of a folder, or the files below it that match a pattern. */

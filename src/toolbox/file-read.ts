@@ -5,7 +5,7 @@ import { checkedTool } from '../tools/checks/checked-tool.ts';
 import type { Tool, ToolDescriptor } from '../tools/contract.ts';
 import { readFileBelow } from '../tools/host/host-files.ts';
 import type { ToolboxDeps } from './deps.ts';
-import { assertFileAllowed } from './file-access.ts';
+import { assertFileAllowed, FILE_FAILURES } from './file-access.ts';
 import { optionalNumber, requiredText } from './input.ts';
 import { nextLineStart, countLines } from './text-files.ts';
 
@@ -38,6 +38,7 @@ const DESCRIPTOR: ToolDescriptor = {
   action: 'code:read',
   sideEffects: false,
   locality: 'Local',
+  failures: FILE_FAILURES,
 };
 
 /** Reads a text file below the roots: the whole file or a range of its lines. */

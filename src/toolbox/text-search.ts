@@ -3,6 +3,7 @@ import type { Json } from '../lib/json.ts';
 import { checkedTool } from '../tools/checks/checked-tool.ts';
 import type { Tool, ToolDescriptor } from '../tools/contract.ts';
 import type { ToolboxDeps } from './deps.ts';
+import { FILE_FAILURES } from './file-access.ts';
 import { assertListingAllowed, matchingFiles } from './file-list.ts';
 import { optionalText, requiredText } from './input.ts';
 import { resolveFolder } from './path-resolution.ts';
@@ -53,6 +54,8 @@ const DESCRIPTOR: ToolDescriptor = {
   action: 'code:read',
   sideEffects: false,
   locality: 'Local',
+  examples: [{ text: 'TODO', path: 'src', glob: '**/*.ts' }],
+  failures: FILE_FAILURES,
 };
 
 /** Finds lines that contain an exact text. */

@@ -27,6 +27,12 @@ export interface CapabilityTopics {
   links: readonly CapabilityLink[];
 }
 
+/** An error of a call, and when a call has it. */
+export interface ToolFailureCase {
+  code: ErrorCode;
+  when: string;
+}
+
 /** The description of a tool, known before any call. */
 export interface ToolDescriptor {
   name: string;
@@ -36,6 +42,10 @@ export interface ToolDescriptor {
   outputSchema?: JsonObject;
   /** Inputs of a call. */
   examples?: readonly Json[];
+  /** Texts about when a call helps. */
+  usage?: readonly string[];
+  /** How a call fails, besides what any call may fail with. */
+  failures?: readonly ToolFailureCase[];
   /** For tools that a Capability describes. */
   topics?: CapabilityTopics;
   category: ToolCategory;

@@ -71,6 +71,20 @@ describe('the tools with which a model explores its tools', () => {
     assert.match(failures, /after a timeout/);
   });
 
+  it('load_tool returns the errors of the tool itself, and texts about its use apart from inputs of a call', async () => {
+    const failures = [{ code: 'TEMPER_DATABASE_QUERY_FAILED', when: 'the database refuses the query' }] as const;
+    const call = someTools([
+      aDescriptor('sql_query', { failures }),
+      aDescriptor('rates', { usage: ['What is a euro?'] }),
+    ]);
+    const sql = await call('load_tool', { name: 'sql_query' });
+    const line = 'TEMPER_DATABASE_QUERY_FAILED: the database refuses the query';
+    assert.ok(JSON.stringify(member(sql, 'failures')).includes(line));
+    assert.equal(member(sql, 'usage'), undefined);
+    const rates = await call('load_tool', { name: 'rates' });
+    assert.deepEqual([member(rates, 'examples'), member(rates, 'usage')], [[], ['What is a euro?']]);
+  });
+
   it('load_tool_resource returns a resource of the tool, and names its resources for another id', async () => {
     const call = someTools([CSV, PAGE]);
     const found = await call('load_tool_resource', { name: 'csv_rows', resource: 'output-schema' });

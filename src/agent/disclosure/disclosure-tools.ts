@@ -101,8 +101,7 @@ function load(deps: DisclosureToolDeps, caller: CallerContext, input: Json): Jso
     const message = `the definition of "${tool.name}" has ${tokens} tokens, above spec.disclosure.bodyTokens ${bodyTokens}; raise it, or call the tool by its name`;
     throw new TemperError('TEMPER_TOOL_INPUT_INVALID', message);
   }
-  const { cost, examples, failures, resources } = guideOf(tool, deps.decide(caller, toolRequest(tool)));
-  return { loaded: tool.name, cost, examples, failures, resources };
+  return { loaded: tool.name, ...guideOf(tool, deps.decide(caller, toolRequest(tool))) };
 }
 
 function resource(tool: ToolDescriptor, id: string): Json {

@@ -14,6 +14,8 @@ export interface ToolGuide {
   cost: CostTier;
   /** Inputs of a call. */
   examples: Json[];
+  /** Texts about when a call helps; absent for a tool without any. */
+  usage?: string[];
   /** How a call fails or waits. */
   failures: string[];
   /** Ids for `load_tool_resource`. */
@@ -31,10 +33,11 @@ export function costTier({ name, locality, forged }: ToolDescriptor): CostTier {
 
 /** `decision`: that of the policy about a call with any arguments. */
 export function guideOf(tool: ToolDescriptor, decision: Decision): ToolGuide {
-  const examples = examplesOf(tool);
+  const { usage = [] } = tool;
   return {
     cost: costTier(tool),
-    examples: examples.filter(isShort).slice(0, MAX_SHOWN_EXAMPLES),
+    examples: examplesOf(tool).filter(isShort).slice(0, MAX_SHOWN_EXAMPLES),
+    ...(usage.length === 0 ? {} : { usage: usage.slice(0, MAX_SHOWN_EXAMPLES) }),
     failures: failuresOf(tool, decision),
     resources: Object.keys(resourcesOf(tool)),
   };
@@ -59,9 +62,11 @@ function isShort(example: Json): boolean {
   return JSON.stringify(example).length <= MAX_EXAMPLE_CHARACTERS;
 }
 
-function failuresOf({ sideEffects, locality, outputSchema, forged }: ToolDescriptor, decision: Decision): string[] {
+function failuresOf(tool: ToolDescriptor, decision: Decision): string[] {
+  const { sideEffects, locality, outputSchema, forged, failures = [] } = tool;
   return [
     'TEMPER_TOOL_INPUT_INVALID: the arguments do not match the schema',
+    ...failures.map(({ code, when }) => `${code}: ${when}`),
     ...(decision.effect === 'Escalate' ? ['waits for an approval, because of a rule of the policy'] : []),
     ...(locality === 'Brokered' ? ['TEMPER_POLICY_DENIED: the policy refuses these arguments, such as a host'] : []),
     ...(forged !== undefined && outputSchema !== undefined

@@ -12,6 +12,8 @@ const Definition = Type.Unsafe<Digest>({
   description: 'Digest of the definition of the tool. A call with the digest of another definition is refused.',
 });
 
+const FailureCase = Type.Object({ code: Type.Unsafe<ErrorCode>({ type: 'string' }), when: Type.String() }, closed);
+
 export const BrokeredToolDefinition = Type.Object(
   {
     definition: Definition,
@@ -19,7 +21,11 @@ export const BrokeredToolDefinition = Type.Object(
     description: Type.String(),
     inputSchema: AnyObject,
     outputSchema: Type.Optional(AnyObject),
-    examples: Type.Optional(Type.Array(AnyJson, { maxItems: 20 })),
+    examples: Type.Optional(Type.Array(AnyJson, { maxItems: 20, description: 'Inputs of a call.' })),
+    usage: Type.Optional(
+      Type.Array(Type.String(), { maxItems: 20, description: 'Texts about when a call helps, of the Capability.' }),
+    ),
+    failures: Type.Optional(Type.Array(FailureCase, { maxItems: 20, description: 'How a call fails.' })),
     topics: Type.Optional(Type.Unsafe<CapabilityTopics>({ type: 'object' })),
     category: Type.Enum([...TOOL_CATEGORIES]),
     action: Type.String(),

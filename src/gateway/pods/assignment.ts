@@ -84,11 +84,13 @@ function brokeredToolsOf(
   return tools
     .filter(({ descriptor }) => decider.decide(toolRequest(descriptor)).effect !== 'Deny')
     .map(({ definition, descriptor }) => {
-      const { locality: _locality, forged: _forged, examples, hosts, ...described } = descriptor;
+      const { locality: _locality, forged: _forged, examples, usage, failures, hosts, ...described } = descriptor;
       return {
         definition,
         ...described,
         ...(examples === undefined ? {} : { examples: [...examples] }),
+        ...(usage === undefined ? {} : { usage: [...usage] }),
+        ...(failures === undefined ? {} : { failures: [...failures] }),
         ...(hosts === undefined ? {} : { hosts: [...hosts] }),
       };
     });

@@ -7,7 +7,7 @@ import { checkedTool } from '../../tools/checks/checked-tool.ts';
 import type { Tool, ToolDescriptor } from '../../tools/contract.ts';
 import { protectedFolderCheck } from '../../tools/host/host-files.ts';
 import type { ToolboxDeps } from '../deps.ts';
-import { assertFileAllowed } from '../file-access.ts';
+import { assertFileAllowed, FILE_FAILURES } from '../file-access.ts';
 import { optionalNumber, requiredText } from '../input.ts';
 import { isWithin, resolveExistingEntry, writtenTarget } from '../path-resolution.ts';
 
@@ -44,6 +44,8 @@ const DESCRIPTOR: ToolDescriptor = {
   action: 'code:delete',
   sideEffects: true,
   locality: 'Local',
+  examples: [{ path: 'build', recursive: true, limit: 500, dryRun: true }],
+  failures: FILE_FAILURES,
 };
 
 /** Deletes below the workspace. It follows no link: a link is deleted itself. */

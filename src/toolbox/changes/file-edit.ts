@@ -8,7 +8,7 @@ import { checkedTool } from '../../tools/checks/checked-tool.ts';
 import type { Tool, ToolDescriptor } from '../../tools/contract.ts';
 import { readFileBelow } from '../../tools/host/host-files.ts';
 import type { ToolboxDeps } from '../deps.ts';
-import { assertFileAllowed } from '../file-access.ts';
+import { assertFileAllowed, FILE_FAILURES } from '../file-access.ts';
 import { optionalNumber, requiredText } from '../input.ts';
 import { resolveExistingEntry } from '../path-resolution.ts';
 import { applyEdits, type Edit } from './apply-edits.ts';
@@ -69,6 +69,17 @@ const DESCRIPTOR: ToolDescriptor = {
   action: 'code:write',
   sideEffects: true,
   locality: 'Local',
+  examples: [
+    { path: 'src/config.ts', edits: [{ oldText: 'retries = 3', newText: 'retries = 5' }] },
+    { path: 'notes.md', edits: [{ firstLine: 12, expectedText: '- call Kim\n', newText: '- call Kim on Monday\n' }] },
+  ],
+  failures: [
+    {
+      code: 'TEMPER_TOOL_INPUT_INVALID',
+      when: 'oldText is not in the file, or more than once; or the lines are others',
+    },
+    ...FILE_FAILURES,
+  ],
 };
 
 /** Changes parts of a text file below the workspace. The file has all changes or none. */

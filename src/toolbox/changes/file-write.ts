@@ -5,7 +5,7 @@ import { printable } from '../../lib/printable.ts';
 import { checkedTool } from '../../tools/checks/checked-tool.ts';
 import type { Tool } from '../../tools/contract.ts';
 import type { ToolboxDeps } from '../deps.ts';
-import { assertFileAllowed } from '../file-access.ts';
+import { assertFileAllowed, FILE_FAILURES } from '../file-access.ts';
 import { requiredText } from '../input.ts';
 import { resolveWriteTarget } from '../path-resolution.ts';
 import { replaceFile } from './replace-file.ts';
@@ -38,6 +38,7 @@ export function fileWriteTool(deps: ToolboxDeps): Tool {
       action: 'code:write',
       sideEffects: true,
       locality: 'Local',
+      failures: FILE_FAILURES,
     },
     check: (input, caller) => assertFileAllowed(deps, caller, 'file_write', input),
     async call(input) {

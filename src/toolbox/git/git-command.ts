@@ -1,6 +1,6 @@
 import { TemperError } from '../../lib/errors.ts';
 import { type JsonObject, member } from '../../lib/json.ts';
-import type { CallContext, CallerContext } from '../../tools/contract.ts';
+import type { CallContext, CallerContext, ToolFailureCase } from '../../tools/contract.ts';
 import { programCaller } from '../terminal/caller.ts';
 import type { Terminal } from '../terminal/port.ts';
 
@@ -35,6 +35,12 @@ const SETTINGS: readonly string[] = [
   'safe.directory=*',
   'color.ui=false',
   'advice.detachedHead=false',
+];
+
+export const GIT_FAILURES: readonly ToolFailureCase[] = [
+  { code: 'TEMPER_TOOL_FAILED', when: 'git refuses; the message has what it printed' },
+  { code: 'TEMPER_PROGRAM_NOT_FOUND', when: 'the sandbox has no git' },
+  { code: 'TEMPER_PROGRAM_UNAVAILABLE', when: 'nothing confines programs here, so that none runs' },
 ];
 
 const MILLISECONDS = 60_000;

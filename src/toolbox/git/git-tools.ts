@@ -4,7 +4,7 @@ import { checkedTool } from '../../tools/checks/checked-tool.ts';
 import type { Tool, ToolDescriptor } from '../../tools/contract.ts';
 import { optionalNumber, optionalText, requiredText } from '../input.ts';
 import type { Terminal } from '../terminal/port.ts';
-import { runGit } from './git-command.ts';
+import { GIT_FAILURES, runGit } from './git-command.ts';
 import { optionalBranch, optionalRevision, PATH_SCHEMA, pathArguments, REVISION_SCHEMA } from './git-inputs.ts';
 
 const MAX_COMMITS = 200;
@@ -16,6 +16,7 @@ interface GitTool {
   description: string;
   properties: JsonObject;
   required?: string[];
+  examples?: readonly Json[];
   action: 'vcs:read' | 'vcs:branch' | 'vcs:commit';
   /** Members of the output beside its text: their schemas, and how the text has them. */
   found?: { properties: JsonObject; in(this: void, text: string): JsonObject };
@@ -33,6 +34,7 @@ const GIT_TOOLS: readonly GitTool[] = [
   },
   {
     name: 'git_diff',
+    examples: [{ from: 'main', to: 'HEAD', stat: true }],
     description:
       'Changes as a unified difference: of the files against the index, of the index with staged, or between the commits from and to.',
     properties: {
@@ -77,6 +79,7 @@ const GIT_TOOLS: readonly GitTool[] = [
   },
   {
     name: 'git_show',
+    examples: [{ revision: 'HEAD~2', path: 'src/config.ts' }],
     description: 'One commit with its changes; with path, the text of the file in this commit.',
     properties: { revision: { ...REVISION_SCHEMA, description: 'HEAD when absent' }, path: PATH_SCHEMA },
     action: 'vcs:read',
@@ -89,6 +92,10 @@ const GIT_TOOLS: readonly GitTool[] = [
   },
   {
     name: 'git_branch',
+    examples: [
+      { name: 'retries', from: 'main' },
+      { name: 'retries', switch: true },
+    ],
     description:
       'Without name: the branches. With name: creates the branch, from the commit from or the present one, or switches to it.',
     properties: {
@@ -113,6 +120,7 @@ const GIT_TOOLS: readonly GitTool[] = [
   },
   {
     name: 'git_commit',
+    examples: [{ message: 'Try five times', paths: ['src/config.ts'] }],
     description:
       'Commit: the changes of paths, of all files with all, or else what is staged. Returns the new commit. The author is the agent.',
     properties: {
@@ -158,7 +166,7 @@ export function gitTools(terminal: Terminal | undefined): Tool[] {
   );
 }
 
-function describe({ name, description, properties, required = [], action, found }: GitTool): ToolDescriptor {
+function describe({ name, description, properties, required = [], examples, action, found }: GitTool): ToolDescriptor {
   const repository = { ...PATH_SCHEMA, description: 'Folder, relative to the workspace; the workspace when absent' };
   return {
     name,
@@ -174,6 +182,8 @@ function describe({ name, description, properties, required = [], action, found 
     action,
     sideEffects: action !== 'vcs:read',
     locality: 'Local',
+    ...(examples === undefined ? {} : { examples }),
+    failures: GIT_FAILURES,
   };
 }
 

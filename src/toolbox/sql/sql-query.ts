@@ -61,6 +61,17 @@ export function sqlQueryDescriptor(
     action: 'db:query',
     sideEffects: false,
     locality: 'Brokered',
+    examples: databases.slice(0, 1).map(({ name, kind }) => ({
+      connection: name,
+      query: `SELECT name, total FROM orders WHERE total > ${kind === 'SQLite' ? '?' : '$1'} ORDER BY total DESC`,
+      parameters: [100],
+      maxRows: 10,
+    })),
+    failures: [
+      { code: 'TEMPER_DATABASE_QUERY_FAILED', when: 'the database refuses the query, also one that would change data' },
+      { code: 'TEMPER_DATABASE_UNAVAILABLE', when: 'the database does not answer' },
+      { code: 'TEMPER_RATE_LIMITED', when: 'too many queries of the agent wait' },
+    ],
   };
 }
 

@@ -62,6 +62,11 @@ export const SHELL_EXEC_TOOL: ToolDescriptor = {
   action: 'code:write',
   sideEffects: true,
   locality: 'Local',
+  examples: [{ command: 'sort', args: ['--unique', 'names.txt'], cwd: 'reports' }],
+  failures: [
+    { code: 'TEMPER_PROGRAM_NOT_FOUND', when: 'the sandbox has no such program' },
+    { code: 'TEMPER_PROGRAM_UNAVAILABLE', when: 'nothing confines programs here, so that none runs' },
+  ],
 };
 
 /** Runs one program. The policy has decided about the whole command line before this call. */

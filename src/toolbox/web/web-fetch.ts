@@ -67,6 +67,11 @@ const WEB_FETCH: ToolDescriptor = {
   // A request may have effects on its host, and the test of a tool makes none.
   sideEffects: true,
   locality: 'Brokered',
+  failures: [
+    { code: 'TEMPER_FETCH_DENIED', when: 'the address is none that tools may reach' },
+    { code: 'TEMPER_FETCH_FAILED', when: 'the server does not answer, or answers too much' },
+    { code: 'TEMPER_WEB_CONTENT_UNSUPPORTED', when: 'the page has no text' },
+  ],
 };
 
 /** Reads one page. The policy decides about its host and about the host of each redirect. */

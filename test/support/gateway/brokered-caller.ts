@@ -29,7 +29,14 @@ export async function callBrokered(
   // The gateway limits the connections of an address.
   await using client = await fixture.connect(agent, gateway);
   const definitions = tools.list('team-a').map(({ definition, descriptor }) => {
-    const { locality: _locality, examples: _examples, hosts = [], ...described } = descriptor;
+    const {
+      locality: _locality,
+      examples: _examples,
+      usage: _usage,
+      failures: _failures,
+      hosts = [],
+      ...described
+    } = descriptor;
     return { definition, ...described, hosts: [...hosts] };
   });
   const all = remoteBrokeredTools(definitions, {

@@ -51,6 +51,10 @@ export const SPAWN_TOOL: ToolDescriptor = {
   action: 'org:hire',
   sideEffects: true,
   locality: 'Brokered',
+  examples: [{ name: 'log-reader', prompt: 'You read logs.', tools: ['file_read', 'text_search'] }],
+  failures: [
+    { code: 'TEMPER_CHILD_REFUSED', when: 'the child would have more than you have, or the policy permits no more' },
+  ],
 };
 
 export const KILL_TOOL: ToolDescriptor = {

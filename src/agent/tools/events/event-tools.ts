@@ -40,6 +40,13 @@ export const PUBLISH_TOOL: ToolDescriptor = {
     additionalProperties: false,
   },
   sideEffects: true,
+  examples: [{ subject: 'orders.paid', data: { order: 1207, total: 49.5 }, ttlSeconds: 600 }],
+  failures: [
+    {
+      code: 'TEMPER_EVENT_REFUSED',
+      when: 'the subject or the data is not valid, or too many agents would get the event',
+    },
+  ],
   ...COMMON,
 };
 
@@ -71,6 +78,7 @@ export const SUBSCRIBE_TOOL: ToolDescriptor = {
     additionalProperties: false,
   },
   sideEffects: true,
+  examples: [{ subject: 'orders.*', message: 'Order {{event.order}}: {{subject}}. Check it.', maxFires: 20 }],
   ...COMMON,
 };
 

@@ -57,4 +57,16 @@ export const RUN_TOOL: ToolDescriptor = {
   // Its tools may have some, and it costs tokens: a forge test must not call it.
   sideEffects: true,
   locality: 'Local',
+  examples: [
+    {
+      prompt: 'You read logs and name the first error.',
+      message: 'Read logs/app.log.',
+      allowedTools: ['file_read', 'text_search'],
+      config: { maxTurns: 10 },
+    },
+  ],
+  failures: [
+    { code: 'TEMPER_CHILD_REFUSED', when: 'the run would have more than you have' },
+    { code: 'TEMPER_STEP_LIMIT', when: 'the run needs more calls than it has' },
+  ],
 };

@@ -65,6 +65,10 @@ export const CREATE_SCHEDULE_TOOL: ToolDescriptor = {
   action: 'comms:internal',
   sideEffects: true,
   locality: 'Brokered',
+  examples: [
+    { name: 'daily-report', times: '0 9 * * 1-5', timeZone: 'Europe/Berlin', message: 'Write the report of {{time}}.' },
+    { name: 'queue-check', times: 'every 10m', message: 'Count the waiting orders.', continueSession: true },
+  ],
 };
 
 export const DELETE_SCHEDULE_TOOL: ToolDescriptor = {

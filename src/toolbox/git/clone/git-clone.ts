@@ -56,6 +56,12 @@ export const GIT_CLONE: ToolDescriptor = {
   action: 'comms:external',
   sideEffects: true,
   locality: 'Brokered',
+  examples: [{ url: 'https://git.example.com/team/shop.git', folder: 'shop', revision: 'v1.2.0' }],
+  failures: [
+    { code: 'TEMPER_FILE_DENIED', when: 'the folder exists, or is outside of the workspace' },
+    { code: 'TEMPER_NOT_FOUND', when: 'the repository has no such revision' },
+    { code: 'TEMPER_FETCH_FAILED', when: 'the server does not answer, or the repository is too large' },
+  ],
 };
 
 /** Clones through the fetch of the agent. The policy decides about each host and each file; Git only writes what was checked. */

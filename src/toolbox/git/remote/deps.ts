@@ -4,7 +4,7 @@ import { TemperError } from '../../../lib/errors.ts';
 import type { Json } from '../../../lib/json.ts';
 import { printable } from '../../../lib/printable.ts';
 import { type TargetRules, validateTarget } from '../../../net/targets.ts';
-import type { CallContext, CallerContext, ToolDescriptor } from '../../../tools/contract.ts';
+import type { CallContext, CallerContext, ToolDescriptor, ToolFailureCase } from '../../../tools/contract.ts';
 import type { RemoteWorkspace } from '../../../tools/host/remote-workspace.ts';
 import type { ToolboxDeps } from '../../deps.ts';
 import { requiredText } from '../../input.ts';
@@ -20,6 +20,12 @@ import type {
   Repositories,
   RepositoryReader,
 } from './port.ts';
+
+export const REMOTE_FAILURES: readonly ToolFailureCase[] = [
+  { code: 'TEMPER_CONNECTION_DENIED', when: 'no connection has this repository, or its rules refuse the branch' },
+  { code: 'TEMPER_CONNECTION_FAILED', when: 'the server does not answer, or refuses' },
+  { code: 'TEMPER_NOT_FOUND', when: 'the repository has no such branch or commit' },
+];
 
 /** What the tools for repositories elsewhere work with. */
 export interface RemoteGitDeps extends Pick<ToolboxDeps, 'workspace' | 'decide' | 'clock'> {

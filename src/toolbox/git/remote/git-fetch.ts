@@ -51,6 +51,11 @@ export const GIT_FETCH: ToolDescriptor = {
   action: 'comms:external',
   sideEffects: true,
   locality: 'Brokered',
+  examples: [{ url: 'https://git.example.com/team/shop.git', branch: 'main' }],
+  failures: [
+    { code: 'TEMPER_NOT_FOUND', when: 'the repository has no such branch' },
+    { code: 'TEMPER_FETCH_FAILED', when: 'the server does not answer, or sends too much' },
+  ],
 };
 
 /** Fetches through the client of Temper. The policy decides about each host, and about each file that the commit would check out. */

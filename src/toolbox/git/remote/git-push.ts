@@ -15,6 +15,7 @@ import {
   placeOfClones,
   type RemoteGitDeps,
   URL_SCHEMA,
+  REMOTE_FAILURES,
 } from './deps.ts';
 import type { GatewayRepository } from './port.ts';
 import { pushableBranch, pushOutput, pushPack, type PushTarget } from './push-pack.ts';
@@ -50,6 +51,14 @@ export const GIT_PUSH: ToolDescriptor = {
   action: 'vcs:push',
   sideEffects: true,
   locality: 'Brokered',
+  examples: [
+    {
+      url: 'https://git.example.com/team/shop.git',
+      branch: 'temper/retries',
+      commit: '4b825dc642cb6eb9a060e54bf8d69288fbee4904',
+    },
+  ],
+  failures: REMOTE_FAILURES,
   // It says what the server says.
   resultOrigin: 'Web',
 };

@@ -15,6 +15,7 @@ import {
   denialOf,
   type RemoteGitDeps,
   URL_SCHEMA,
+  REMOTE_FAILURES,
 } from './deps.ts';
 import type { ConnectedRepository, HostDenial, OpenedPullRequest, PullRequestOrder, PullRequests } from './port.ts';
 import { assertPushable, BRANCH_SCHEMA, branchArgument } from './pushable.ts';
@@ -50,6 +51,10 @@ export const PULL_REQUEST: ToolDescriptor = {
   action: 'vcs:push',
   sideEffects: true,
   locality: 'Brokered',
+  examples: [
+    { url: 'https://git.example.com/team/shop.git', branch: 'temper/retries', base: 'main', title: 'Try five times' },
+  ],
+  failures: REMOTE_FAILURES,
   resultOrigin: 'Web',
 };
 const MAX_PAGE = 2_048;

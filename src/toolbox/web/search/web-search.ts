@@ -43,6 +43,7 @@ export const WEB_SEARCH: ToolDescriptor = {
   // A query is data for its service, and the test of a tool sends none.
   sideEffects: true,
   locality: 'Brokered',
+  failures: [{ code: 'TEMPER_SEARCH_FAILED', when: 'the service does not answer, or refuses the query' }],
 };
 
 /** Searches with the service that the platform or the user configured. */
