@@ -10,10 +10,12 @@ import type { JsonObject } from '../../src/lib/json.ts';
 import { requestSize } from '../../src/models/charge/request-size.ts';
 import type { ModelMessage } from '../../src/models/port.ts';
 import type { ToolDescriptor } from '../../src/tools/contract.ts';
+import { callOptions } from '../../test/support/call-options.ts';
 import { publicData } from '../../test/support/public-data.ts';
 import type { BenchRow } from '../row.ts';
 
 const EXPLORERS: readonly ToolDescriptor[] = [DISCOVER_TOOL, ...DISCLOSURE_TOOL_DESCRIPTORS];
+const CALLER = { agent: 'a', namespace: 'n', session: 's', rootMessage: 'm', stack: [], origin: 'Agent' } as const;
 const PROMPT = 'You test.';
 const TEXT = 'Please search the latest reports about the weather and send a summary of them.';
 const BODY_TOKENS = 15_000;
@@ -36,17 +38,16 @@ export async function benchDisclosure(): Promise<BenchRow[]> {
   if (!present) return [];
   const lines = (await readFile(file, 'utf8')).trimEnd().split('\n');
   const tools = lines.map((line, at) => descriptorOf(JSON.parse(line) as PublicTool, at));
-  return REGISTRIES.map(({ count, least }) => rowOf(registry(tools, count), least));
+  return Promise.all(REGISTRIES.map(({ count, least }) => rowOf(registry(tools, count), least)));
 }
 
-function rowOf(tools: readonly ToolDescriptor[], least: number): BenchRow {
+async function rowOf(tools: readonly ToolDescriptor[], least: number): Promise<BenchRow> {
   const inline = requestSize({ system: PROMPT, tools: tools.map(asSpec), messages: [] }).tokens;
-  const explore = tokensOf('Explore', tools, []);
-  const semantic = tokensOf('Semantic', tools, []);
+  const explore = await tokensOf('Explore', tools, []);
+  const semantic = await tokensOf('Semantic', tools, []);
   const items = tools.flatMap(({ name }) => loadOf(name));
-  const bodies = offerOf('Explore', tools, items).tools.filter(
-    ({ name }) => !EXPLORERS.some((one) => one.name === name),
-  );
+  const { tools: offered } = await offerOf('Explore', tools, items);
+  const bodies = offered.filter(({ name }) => !EXPLORERS.some((one) => one.name === name));
   const loaded = bodies.reduce((sum, tool) => sum + definitionTokens(tool), 0);
   const share = (tokens: number): string => `${tokens} tokens (${((1 - tokens / inline) * 100).toFixed(1)} % less)`;
   return {
@@ -62,13 +63,21 @@ function rowOf(tools: readonly ToolDescriptor[], least: number): BenchRow {
   };
 }
 
-function tokensOf(mode: 'Explore' | 'Semantic', tools: readonly ToolDescriptor[], items: ModelMessage[]): number {
-  const { prompt, tools: offered, note = '' } = offerOf(mode, tools, items);
+async function tokensOf(
+  mode: 'Explore' | 'Semantic',
+  tools: readonly ToolDescriptor[],
+  items: ModelMessage[],
+): Promise<number> {
+  const { prompt, tools: offered, note = '' } = await offerOf(mode, tools, items);
   return requestSize({ system: `${prompt}${note}`, tools: offered.map(asSpec), messages: [] }).tokens;
 }
 
-function offerOf(mode: 'Explore' | 'Semantic', tools: readonly ToolDescriptor[], items: ModelMessage[]): ProviderOffer {
-  const offer = disclosed(mode).offer([...EXPLORERS, ...tools], items);
+async function offerOf(
+  mode: 'Explore' | 'Semantic',
+  tools: readonly ToolDescriptor[],
+  items: ModelMessage[],
+): Promise<ProviderOffer> {
+  const offer = await disclosed(mode).offer([...EXPLORERS, ...tools], items, callOptions());
   if (offer === undefined) throw new Error('bench: the agent may not load tools');
   return offer;
 }
@@ -81,7 +90,7 @@ function disclosed(mode: 'Explore' | 'Semantic') {
     disclosure: { mode, bodyTokens: BODY_TOKENS },
   };
   const deps = { search: new ToolSearch(), contextTokens: () => 10_000_000 };
-  const message = { text: TEXT, prompt: PROMPT, model: 'a/b', maxOutputTokens: 0 };
+  const message = { caller: CALLER, text: TEXT, prompt: PROMPT, model: 'a/b', maxOutputTokens: 0 };
   const made = createDisclosure(deps, spec, message);
   if (made === undefined) throw new Error('bench: the agent has no disclosure');
   return made;

@@ -89,7 +89,7 @@ function usedTogetherLinks(pairs: readonly UsedTogether[], tools: ToolView): Use
 }
 
 /** In one process the agent pays for all vectors, so all entries are embedded in the background. */
-function searchCaller({ agent, namespace }: CallerContext, embed: EmbedTexts): SearchCaller {
+export function searchCaller({ agent, namespace }: CallerContext, embed: EmbedTexts): SearchCaller {
   return { id: `${namespace}/${agent}`, namespace, embed, ownerOf: () => 'Namespace' };
 }
 

@@ -104,6 +104,7 @@ export interface EngineChanges {
     | 'catalog'
     | 'externalTools'
     | 'usedTogether'
+    | 'hybridSearch'
     | 'terminal'
   >;
 }

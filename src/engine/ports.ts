@@ -7,6 +7,7 @@ import type { EventCaller, Events } from '../agent/tools/events/port.ts';
 import type { Memory, SessionStore } from '../agent/ports.ts';
 import type { Audit } from '../audit/port.ts';
 import type { MessageSender, TaskSender } from '../bus/port.ts';
+import type { RankByMeaning } from '../agent/disclosure/tool-search.ts';
 import type { DiscoveryEntry } from '../discovery/entry.ts';
 import type { UsedTogether } from '../discovery/graph/used-together.ts';
 import type { Discovery } from '../discovery/port.ts';
@@ -98,6 +99,8 @@ export interface EnginePorts {
   usedTogether?: () => readonly UsedTogether[];
   /** The skills that the agent can load; absent where there are none. */
   skills?: Skills;
+  /** Ranks the tools that fit a message, where another process has the embedder; absent: `hybridSearch` does, or words alone count. */
+  rankByMeaning?: RankByMeaning;
   /** Finds the agent's own tools by meaning too; absent: by words alone. */
   hybridSearch?: { search: HybridSearch; embed: EmbedTexts };
   /** What works on the messages of an agent with `spec.model.agent`, with this model. Absent where no agent program can run. */

@@ -3,7 +3,17 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { startEmbeddingServer } from '../../test/support/embedding-server.ts';
+import { NEVER_ABORTED } from '../../test/support/stubs.ts';
+import { aDescriptor } from '../agent/disclosure/disclosure.testing.ts';
+import { type EmbedTexts, UNOBSERVED } from '../discovery/vector/embed-texts.ts';
+import { HybridSearch } from '../discovery/vector/hybrid-search.ts';
+import { MemoryVectorIndex } from '../discovery/vector/memory-index.ts';
+import { systemClock } from '../lib/clock.ts';
+import { openModels } from '../models/named-models.ts';
 import type { ModelEvent, ModelRequest } from '../models/port.ts';
+import { parseNamedModels } from '../models/read-named-models.ts';
+import type { Tool } from '../tools/contract.ts';
 import { anEngine, anOp, type EngineChanges } from './engine.testing.ts';
 import type { EnginePorts } from './ports.ts';
 
@@ -19,7 +29,11 @@ describe('an engine that discloses its tools', () => {
   after(() => rm(workspace, { recursive: true, force: true }));
 
   /** An engine whose model makes these calls, one per turn, and then answers. */
-  async function running(calls: [name: string, input: object][], agent: EngineChanges['agent'] = {}) {
+  async function running(
+    calls: [name: string, input: object][],
+    agent: EngineChanges['agent'] = {},
+    agents: EngineChanges['agents'] = {},
+  ) {
     const requests: ModelRequest[] = [];
     const answer = (request: ModelRequest): ModelEvent[] => {
       requests.push(request);
@@ -38,7 +52,7 @@ describe('an engine that discloses its tools', () => {
     };
     const spec = { grants: { tools: ['file_read', 'file_write', 'text_search'] }, forge: { enabled: false }, ...agent };
     const sandbox = {} as EnginePorts['sandbox'];
-    const { engine } = await anEngine({ workspace, sandbox }, { agent: spec, answer });
+    const { engine } = await anEngine({ workspace, sandbox }, { agent: spec, answer, agents });
     const send = async (text: string) => engine.handle({ session: 's-1', text }, anOp());
     const offered = (): string[][] => requests.map(({ tools }) => tools.map(({ name }) => name));
     return { engine, requests, offered, send };
@@ -107,6 +121,53 @@ describe('an engine that discloses its tools', () => {
     assert.match(textAt(third, -1), /^write, list or edit a file\n\nTools that may fit the message/);
     assert.equal(new Set(requests.map(({ system }) => system)).size, 1);
     assert.ok(!first.system.includes('Tools that may fit'));
+    await engine.stop();
+  });
+
+  it('in mode Semantic with an embedder, tools fit by meaning too; a text is embedded once, and words alone count when it fails', async () => {
+    await using server = await startEmbeddingServer();
+    const models = openModels(
+      parseNamedModels('providers.yaml', {
+        providers: [{ name: 'tei', type: 'openai-compatible', baseUrl: server.url }],
+        discovery: { embedder: 'tei/concepts' },
+      }),
+      { clock: systemClock, random: () => 0, environment: {}, retry: { maxAttempts: 1 } },
+    );
+    const embed: EmbedTexts = (texts, op) => models.pipeline.embed(texts, op);
+    const search = new HybridSearch({
+      index: new MemoryVectorIndex(),
+      embedEntries: embed,
+      clock: systemClock,
+      redact: (text) => text,
+      observer: UNOBSERVED,
+      closing: NEVER_ABORTED,
+      limits: { searchMs: 60_000, entriesMs: 60_000 },
+    });
+    const tools = ['bulletin', 'hidden_bulletin'].map((name): Tool => {
+      return {
+        descriptor: aDescriptor(name, { description: 'Whether rain is near.', category: 'file_system' }),
+        call: async () => null,
+      };
+    });
+    const { engine, offered, send } = await running(
+      [],
+      { disclosure: { mode: 'Semantic' }, grants: { tools: ['file_read', 'file_write', 'bulletin'] } },
+      { externalTools: () => tools, hybridSearch: { search, embed } },
+    );
+    const asked = (text: string): number => server.requests.filter((texts) => texts.includes(text)).length;
+    await send('do I need an umbrella');
+    await send('do I need an umbrella');
+    assert.equal(asked('do I need an umbrella'), 1);
+    for (const names of offered())
+      assert.ok(names.includes('bulletin') && !names.includes('hidden_bulletin'), String(names));
+    assert.ok(
+      !server.requests.flat().some((text) => text.includes('hidden')),
+      'what the agent may not call is not embedded',
+    );
+    server.status = 500;
+    await send('write a file about a forecast');
+    assert.equal(asked('write a file about a forecast'), 1);
+    assert.ok(offered()[2]?.includes('file_write') && !offered()[2]?.includes('bulletin'), String(offered()[2]));
     await engine.stop();
   });
 

@@ -1,9 +1,10 @@
 import type { DisclosureDeps } from '../agent/disclosure/disclosure.ts';
 import { disclosureTools } from '../agent/disclosure/disclosure-tools.ts';
 import { disclosureSettings, skillBudget } from '../agent/disclosure/settings.ts';
-import { ToolSearch } from '../agent/disclosure/tool-search.ts';
+import { type RankByMeaning, ToolSearch } from '../agent/disclosure/tool-search.ts';
 import { loopLimits } from '../agent/loop/limits.ts';
 import { withSkillTools } from '../agent/skills/skill-tools.ts';
+import { searchCaller } from '../discovery/session-discovery.ts';
 import type { Tool } from '../tools/contract.ts';
 import { codeModeTools, listedTools } from './code-mode.ts';
 import type { DescribedTools, EngineContext } from './engine-context.ts';
@@ -44,5 +45,15 @@ function toolParts(context: EngineContext, described: DescribedTools): Exploring
     visible: listedTools(context, described),
     decide: (caller, request) => decider(caller).decide(request),
   });
-  return { tools, disclosure: { search, contextTokens: ports.models.contextTokens } };
+  const { contextTokens } = ports.models;
+  return { tools, disclosure: { search, rankByMeaning: ports.rankByMeaning ?? rankByMeaning(ports), contextTokens } };
+}
+
+/** Undefined without an embedder. */
+function rankByMeaning({ hybridSearch: hybrid }: EngineContext['ports']): RankByMeaning | undefined {
+  if (hybrid === undefined) return undefined;
+  return async (query, scope, caller, op) => {
+    const ranked = await hybrid.search.search(query, scope, searchCaller(caller, hybrid.embed), op);
+    return ranked.map(({ entry: { id }, relevance }) => ({ id, relevance }));
+  };
 }

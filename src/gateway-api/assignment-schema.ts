@@ -46,6 +46,9 @@ export const Assignment = Type.Object(
     skills: Type.Optional(
       Type.Literal(true, { description: 'The namespace has skills, so that the agent has tools that load them.' }),
     ),
+    hasEmbedder: Type.Optional(
+      Type.Literal(true, { description: 'Searches compare meanings, so that a pod asks which tools fit a message.' }),
+    ),
     brokered: Type.Optional(
       Type.Array(BrokeredToolDefinition, {
         description: 'The tools of the namespace that the gateway executes, and that the policy lists for the agent.',

@@ -146,11 +146,21 @@ export const RegisteredTools = Type.Array(
   { description: 'The forged tools of a session.' },
 );
 
-export const DiscoveryRequest = describes<DiscoveryQuery & { deliveryToken: string }>()(
+export const DiscoveryRequest = describes<DiscoveryQuery & { deliveryToken: string; forMessage?: true }>()(
   Type.Object(
     {
       deliveryToken: DeliveryToken,
-      query: Type.String({ minLength: 1, maxLength: 400, description: 'Search terms.' }),
+      query: Type.String({
+        minLength: 1,
+        maxLength: 2_048,
+        description: 'Search terms, or the beginning of a message.',
+      }),
+      forMessage: Type.Optional(
+        Type.Literal(true, {
+          description:
+            'The query is a message, and the results are only tools that the agent can call. It is no use of discover_capabilities.',
+        }),
+      ),
       kind: Type.Optional(Type.String({ minLength: 1, maxLength: 20, description: 'Only this kind.' })),
       category: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'Only this category.' })),
     },

@@ -1,6 +1,9 @@
+import type { RankByMeaning, RankedId } from '../agent/disclosure/tool-search.ts';
 import { MAX_RESULTS } from '../discovery/result.ts';
 import { CAPABILITY_KINDS } from '../discovery/entry.ts';
 import type { Discovery, FoundCapability } from '../discovery/port.ts';
+import { type CallOptions, withTimeout } from '../lib/call-options.ts';
+import type { Clock } from '../lib/clock.ts';
 import { printable } from '../lib/printable.ts';
 import type { Json } from '../lib/json.ts';
 import type { GatewayClient } from './gateway-client.ts';
@@ -42,6 +45,31 @@ export function remoteDiscovery({ client, deliveryToken, tools }: RemoteDiscover
       );
       return { capabilities, more: requireNumber(answer, 'more', 'discovery') };
     },
+  };
+}
+
+/** The gateway ends its own search by meaning before. */
+const RANKING_TIMEOUT_MS = 3_000;
+const MAX_MESSAGE = 2_048;
+
+/** Ranks the tools of the session by the words and the meaning of a message, in the gateway. When it does not answer, the words alone count. */
+export function remoteRanking({
+  client,
+  clock,
+  deliveryToken,
+}: Omit<RemoteDiscoveryOptions, 'tools'> & { clock: Clock }): RankByMeaning {
+  const ask = async (query: string, op: CallOptions): Promise<RankedId[]> => {
+    const body: DiscoveryRequest = { query, forMessage: true, deliveryToken: deliveryToken() };
+    const answer = requireObject(
+      await client.call({ method: 'POST', path: POD_API_PATHS.discoverySearch, body, op }),
+      'discovery',
+    );
+    return requireList(answer['capabilities'], 'discovery.capabilities').slice(0, MAX_RESULTS).map(foundIn);
+  };
+  return async ({ query }, _scope, _caller, op) => {
+    const text = query.trim().slice(0, MAX_MESSAGE);
+    if (text === '') return undefined;
+    return withTimeout(op, clock, RANKING_TIMEOUT_MS, (during) => ask(text, during)).catch(() => undefined);
   };
 }
 

@@ -95,6 +95,8 @@ export interface ModelCatalog {
    * default. Undefined when the configuration has no provider for the name.
    */
   resolve(name: string): { resolved: string; contextTokens: number } | undefined;
+  /** Searches compare meanings. */
+  hasEmbedder?: boolean;
 }
 
 /** Stored facts about sessions that routes read. */

@@ -37,7 +37,8 @@ export function aDisclosure({
     ...(disclosure === undefined ? {} : { disclosure }),
   };
   const deps = { search: new ToolSearch(), contextTokens: () => windowTokens };
-  const made = createDisclosure(deps, spec, { text, prompt: 'You test.', model: 'a/b', maxOutputTokens: 0 });
+  const caller = { agent: 'a', namespace: 'n', session: 's', rootMessage: 'm', stack: [], origin: 'Agent' } as const;
+  const made = createDisclosure(deps, spec, { caller, text, prompt: 'You test.', model: 'a/b', maxOutputTokens: 0 });
   if (made === undefined) throw new Error('the fixture has no disclosure');
   return made;
 }

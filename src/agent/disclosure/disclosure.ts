@@ -1,6 +1,7 @@
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import type { ModelMessage } from '../../models/port.ts';
-import type { ToolDescriptor } from '../../tools/contract.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
+import type { CallerContext, ToolDescriptor } from '../../tools/contract.ts';
 import { LOAD_TOOL_NAME } from '../code/list-tools.ts';
 import { itemsForModel } from '../compaction/summary-item.ts';
 import { estimateRequest } from '../history/context-window.ts';
@@ -10,16 +11,19 @@ import { ALWAYS_OFFERED, byName } from './names.ts';
 import { type DisclosureSettings, disclosureSettings } from './settings.ts';
 import { type Suggestions, suggestionsOf } from './suggestions.ts';
 import { toolMap } from './tool-map.ts';
-import type { ToolSearch } from './tool-search.ts';
+import type { RankByMeaning, RankedTool, ToolSearch } from './tool-search.ts';
 
 export interface DisclosureDeps {
   search: ToolSearch;
+  /** Absent: mode `Semantic` ranks by words alone. */
+  rankByMeaning?: RankByMeaning | undefined;
   /** Context window of a model in tokens. */
   contextTokens: (model: string) => number;
 }
 
 /** The message that the tools are for. */
 interface DisclosedMessage {
+  caller: CallerContext;
   text: string;
   prompt: string;
   model: string;
@@ -41,11 +45,15 @@ export class Disclosure {
   }
 
   /** Undefined for an agent that may not load tools: it gets all that it may call. */
-  offer(visible: readonly ToolDescriptor[], items: readonly ModelMessage[]): ProviderOffer | undefined {
+  async offer(
+    visible: readonly ToolDescriptor[],
+    items: readonly ModelMessage[],
+    op: CallOptions,
+  ): Promise<ProviderOffer | undefined> {
     if (!visible.some(({ name }) => name === LOAD_TOOL_NAME)) return undefined;
     const always = visible.filter(({ name }) => ALWAYS_OFFERED.has(name)).toSorted(byName);
     const others = visible.filter(({ name }) => !ALWAYS_OFFERED.has(name));
-    const prompt = (this.#prompt ??= this.#openPrompt(others));
+    const prompt = (this.#prompt ??= await this.#openPrompt(others, op));
     const loaded = loadedTools(items, others, this.#settings.bodyTokens);
     const lent = this.#suggestions.tools.filter((tool) => others.includes(tool) && !loaded.includes(tool));
     const note = this.#suggestions.lines.join('\n');
@@ -57,11 +65,17 @@ export class Disclosure {
    * Once per message, because a changed prompt invalidates the provider's prompt cache. So the prompt has only what does not depend on the
    * message: what does follows the message itself.
    */
-  #openPrompt(tools: readonly ToolDescriptor[]): string {
+  async #openPrompt(tools: readonly ToolDescriptor[], op: CallOptions): Promise<string> {
     const { mode, bodyTokens } = this.#settings;
-    if (mode === 'Semantic')
-      this.#suggestions = suggestionsOf(this.#deps.search.rank(this.#message.text, tools), bodyTokens);
+    if (mode === 'Semantic') this.#suggestions = suggestionsOf(await this.#rank(tools, op), bodyTokens);
     return [this.#message.prompt, '', toolMap(tools)].join('\n');
+  }
+
+  async #rank(tools: readonly ToolDescriptor[], op: CallOptions): Promise<RankedTool[]> {
+    const { search, rankByMeaning } = this.#deps;
+    const { text, caller } = this.#message;
+    if (rankByMeaning === undefined) return search.rank(text, tools);
+    return search.rankByMeaning(text, tools, (query, scope) => rankByMeaning(query, scope, caller, op));
   }
 
   #withinBudget(tools: readonly ToolDescriptor[]): ToolDescriptor[] {

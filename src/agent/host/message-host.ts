@@ -43,7 +43,8 @@ export class MessageHost implements ProviderHost {
     const visible = this.#deps.invoker.visible(caller);
     this.#visible = visible;
     if (code !== undefined) return codeOffer(agent.spec, prompt, order, visible);
-    return disclosure?.offer(visible, historyWriter.items) ?? { prompt, tools: order.sort(visible) };
+    const offer = await disclosure?.offer(visible, historyWriter.items, this.#op);
+    return offer ?? { prompt, tools: order.sort(visible) };
   }
 
   async history(): Promise<readonly ModelMessage[]> {

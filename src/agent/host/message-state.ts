@@ -103,7 +103,7 @@ export async function openMessage(
   const config = configOf(spec, route.model, limits);
   const prompt = systemPrompt(system);
   const { maxOutputTokens } = limits;
-  const disclosed = { text, prompt, model: route.model, maxOutputTokens };
+  const disclosed = { caller, text, prompt, model: route.model, maxOutputTokens };
   const historyWriter = createHistoryWriter(deps.sessions, session, history);
   const origin = message.source ?? 'User';
   const added: ModelMessage = { role: 'user', text, origin, ...(id === undefined ? {} : { message: id }) };

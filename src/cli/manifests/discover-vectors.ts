@@ -1,3 +1,4 @@
+import { type RankedTool, ToolSearch } from '../../agent/disclosure/tool-search.ts';
 import type { SearchScope } from '../../discovery/lexical/visible-entries.ts';
 import type { DiscoveryQuery } from '../../discovery/port.ts';
 import { UNOBSERVED } from '../../discovery/vector/embed-texts.ts';
@@ -9,6 +10,7 @@ import { TemperError } from '../../lib/errors.ts';
 import { ulids } from '../../lib/ids.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import { openModels } from '../../models/named-models.ts';
+import type { ToolDescriptor } from '../../tools/contract.ts';
 import type { CliIo } from '../io.ts';
 import { readProviders } from '../run/providers.ts';
 import { environmentRedactor } from '../run/redact.ts';
@@ -17,11 +19,14 @@ import { environmentRedactor } from '../run/redact.ts';
 export interface ComparedVectors {
   embedder: string;
   part: VectorPart;
+  /** The tools of the agent by words and meaning, as mode `Semantic` ranks them for a message with the words of the query. */
+  ranked: RankedTool[];
 }
 
 interface VectorQuestion {
   query: DiscoveryQuery;
   scope: SearchScope;
+  tools: readonly ToolDescriptor[];
   agent: { name: string; namespace: string };
 }
 
@@ -31,7 +36,7 @@ const LIMITS = { searchMs: 120_000, entriesMs: 110_000 };
 /** Embeds the query and the visible capabilities with the embedder of the file. Throws TEMPER_USAGE for a file without one. */
 export async function compareVectors(
   file: string,
-  { query, scope, agent }: VectorQuestion,
+  { query, scope, tools, agent }: VectorQuestion,
   io: CliIo,
 ): Promise<ComparedVectors> {
   const models = openModels(await readProviders(file, io), {
@@ -57,7 +62,12 @@ export async function compareVectors(
   const caller = { id: `${namespace}/${name}`, namespace, embed, ownerOf: () => 'Namespace' as const };
   const op = { signal: io.signal, deadline: Infinity, key: ulids.next('discover') };
   try {
-    return { embedder, part: await search.compare(query, scope, caller, op) };
+    const part = await search.compare(query, scope, caller, op);
+    const ranked = await new ToolSearch().rankByMeaning(query.query, tools, async (asked, ofTools) => {
+      const found = await search.search(asked, ofTools, caller, op);
+      return found.map(({ entry: { id }, relevance }) => ({ id, relevance }));
+    });
+    return { embedder, part, ranked };
   } finally {
     closing.abort();
   }

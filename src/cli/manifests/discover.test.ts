@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { startEmbeddingServer } from '../../../test/support/embedding-server.ts';
 import { aDescriptor } from '../../agent/disclosure/disclosure.testing.ts';
+import { definitionTokens } from '../../agent/disclosure/loaded-tools.ts';
 import { SUGGESTED } from '../../agent/disclosure/suggestions.ts';
 import { builtInDescriptors } from '../../engine/built-in.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
@@ -138,6 +139,20 @@ spec: {type: Skill, description: Whether rain is near.}
     assert.match(out, /^RESULT +BY WORDS +COSINE/m);
     assert.match(out, /^skill:bulletin +0\.00 +(?:0\.9\d|1\.00) *$/m);
     assert.match(out, /^vectors: 4 of 4 capabilities, by tei\/m, \d+ ms$/m);
+    const near = aDescriptor('file_list', { description: 'Whether rain is near.', category: 'file_system' });
+    const lentWith = async (file: Partial<DiscoverOptions>): Promise<number> => {
+      const asked: Partial<DiscoverOptions> = {
+        paths: ['agent.yaml'],
+        explain: true,
+        output: 'json',
+        kind: 'skill',
+        ...file,
+      };
+      const { out: json } = await run('an umbrella', asked, { tools: [near] });
+      return (JSON.parse(json) as { tokens: { lent: number } }).tokens.lent;
+    };
+    assert.equal(await lentWith({}), 0);
+    assert.equal(await lentWith({ providers: 'providers.yaml' }), definitionTokens(near));
     server.status = 400;
     const failed = await run('do I need a forecast', options);
     assert.match(failed.out, /^vectors: none, so this is a search by words alone\. TEMPER_MODEL_/m);

@@ -2,7 +2,7 @@ import { definitionTokens } from '../../agent/disclosure/loaded-tools.ts';
 import { bodyTokensOf } from '../../agent/disclosure/settings.ts';
 import { suggestedTokens, suggestionsOf } from '../../agent/disclosure/suggestions.ts';
 import { toolMap } from '../../agent/disclosure/tool-map.ts';
-import { ToolSearch } from '../../agent/disclosure/tool-search.ts';
+import { type RankedTool, ToolSearch } from '../../agent/disclosure/tool-search.ts';
 import type { Capability } from '../../api/v1alpha1/capability.ts';
 import { assertKind, DISCOVER_TOOL } from '../../discovery/discover-tool.ts';
 import { capabilityEntry, type DiscoveryEntry, toolEntry } from '../../discovery/entry.ts';
@@ -88,24 +88,24 @@ async function discovered(options: DiscoverOptions, offered: Offered, io: CliIo)
   const vectors =
     options.providers === undefined
       ? undefined
-      : await compareVectors(options.providers, { query: asked, scope, agent: { name, namespace } }, io);
+      : await compareVectors(options.providers, { query: asked, scope, tools: listed, agent: { name, namespace } }, io);
   const explanation = explainSearch(asked, scope, systemClock, vectors?.part.similarities);
   const result = buildResult(explanation.results, {
     callable: new Set(listed.map(({ name: tool }) => tool)),
     hasConnection: (connection) => offered.connections.has(connection),
     fetchProblem: (hosts) => deniedHosts(hosts, decider),
   });
-  const tokens = { ...tokensOf(query, listed, snapshot), result: jsonSize(resultJson(result)).tokens };
+  const ranked = vectors?.ranked ?? new ToolSearch().rank(query, listed);
+  const tokens = { ...tokensOf(ranked, listed, snapshot), result: jsonSize(resultJson(result)).tokens };
   return { snapshot, result, explanation, vectors, tokens };
 }
 
 /** `lines` and `lent`: what mode `Semantic` adds to the first request of a session for a message with the words of the query. */
 function tokensOf(
-  query: string,
+  ranked: readonly RankedTool[],
   tools: readonly ToolDescriptor[],
   { agent }: PolicySnapshot,
 ): Omit<Discovered['tokens'], 'result'> {
-  const ranked = new ToolSearch().rank(query, tools);
   const { lines, definitions: lent } = suggestedTokens(suggestionsOf(ranked, bodyTokensOf(agent.spec)));
   const definitions = tools.reduce((sum, tool) => sum + definitionTokens(tool), 0);
   return { definitions, map: textSize(toolMap(tools)).tokens, lines, lent };

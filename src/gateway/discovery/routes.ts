@@ -12,6 +12,7 @@ import { DiscoveryRequest, DiscoveryResponse } from '../../gateway-api/tool-sche
 import type { Decider } from '../../policy/types.ts';
 import type { AgentState } from '../agent-state.ts';
 import type { BrokeredTool } from '../brokered/port.ts';
+import type { RegisteredTool } from '../../tempering/types.ts';
 import { toolRequest } from '../../tools/authorize.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { authorizeDelivery } from '../delivery/authorize.ts';
@@ -58,7 +59,7 @@ export function discoveryRoutes({ catalog, registry, demotions, rank, hasEgress 
       POD_API_PATHS.discoverySearch,
       { config: { access: 'pod' }, bodyLimit: MAX_BODY_BYTES, schema: SCHEMA },
       async (request) => {
-        const { deliveryToken, ...query } = request.body;
+        const { deliveryToken, forMessage, ...query } = request.body;
         const { claims, state } = authorizeDelivery(request, deliveryToken, deps);
         const { agentUid, session, namespace, agent } = claims;
         const [tainted, sessionTools] = await Promise.all([
@@ -73,25 +74,25 @@ export function discoveryRoutes({ catalog, registry, demotions, rank, hasEgress 
         const permits = visibility.of(agent, decider);
         const visible = (entry: DiscoveryEntry | undefined): boolean =>
           entry !== undefined && !lost.has(entry) && permits(entry);
+        const callable = (): Set<string> =>
+          new Set([
+            ...builtIn.filter(visible).map(({ name }) => name),
+            ...sessionNames(tools, (index) => visible(forged[index])),
+            ...promotedNames(catalog.promotedTools(namespace, agent), visible),
+            ...brokeredNames(deps.brokered.list(namespace), decider),
+          ]);
         const started = deps.clock.monotonic();
         // A tool of a service stands before a Capability with its name, which no gateway executes.
         const ofServices = services.index(deps.brokered.services(namespace));
         const indexes = [builtInIndex, LexicalIndex.of(forged), ofServices, catalog.index(namespace)];
-        const scope = { indexes, permits: visible, usedTogether: usedTogether(state) };
+        const permitted = forMessage === true ? callableTools(visible, callable()) : visible;
+        const scope = { indexes, permits: permitted, usedTogether: usedTogether(state) };
         const owners = new Map<DiscoveryEntry, EntryOwner>([...everyones, ...forged.map(ofAgent)]);
         const ranked = await rank({ query, scope, owners, claims, state, request });
         countSearch(ranked.length, started, deps);
-        const callable = new Set([
-          ...builtIn.filter(visible).map(({ name }) => name),
-          ...tools
-            .filter((_, index) => visible(forged[index]))
-            .flatMap(({ artifact, digest }) => names(artifact.name, digest)),
-          ...promotedNames(catalog.promotedTools(namespace, agent), visible),
-          ...brokeredNames(deps.brokered.list(namespace), decider),
-        ]);
-        await deps.recorder.used(claims, DISCOVER_TOOL.category);
+        if (forMessage !== true) await deps.recorder.used(claims, DISCOVER_TOOL.category);
         return buildResult(ranked, {
-          callable,
+          callable: callable(),
           hasConnection: (name) => deps.brokered.hasConnection(namespace, name),
           fetchProblem: hasEgress ? (hosts) => deniedHosts(hosts, decider) : () => WITHOUT_EGRESS,
         });
@@ -105,10 +106,23 @@ function countSearch(found: number, started: number, { clock, metrics }: Pick<Ga
   metrics.count('temper_discovery_searches_total', { outcome: found === 0 ? 'empty' : 'found' });
 }
 
+/** Other entries have no place among the tools that fit a message. */
+function callableTools(
+  visible: (entry: DiscoveryEntry) => boolean,
+  callable: ReadonlySet<string>,
+): (entry: DiscoveryEntry) => boolean {
+  return (entry) =>
+    (entry.kind === 'tool' || entry.kind === 'emergent-tool') && callable.has(entry.name) && visible(entry);
+}
+
 function brokeredNames(tools: readonly BrokeredTool[], decider: Decider): string[] {
   return tools
     .filter(({ descriptor }) => decider.decide(toolRequest(descriptor)).effect !== 'Deny')
     .map(({ descriptor }) => descriptor.name);
+}
+
+function sessionNames(tools: readonly RegisteredTool[], isVisible: (index: number) => boolean): string[] {
+  return tools.filter((_, index) => isVisible(index)).flatMap(({ artifact, digest }) => names(artifact.name, digest));
 }
 
 function promotedNames(tools: readonly PromotedTool[], visible: (entry: PromotedTool['entry']) => boolean): string[] {

@@ -86,6 +86,7 @@ export function openGatewayModels(section: unknown, deps: GatewayModelsDeps): Ga
         const isKnown = providers.some((candidate) => candidate.name === provider);
         return isKnown ? { resolved: id, contextTokens } : undefined;
       },
+      hasEmbedder: open.discovery !== undefined,
     },
   };
 }

@@ -66,6 +66,7 @@ function assignmentOf(state: AgentState, deps: GatewayDeps): Assignment | undefi
     suspended: state.suspended,
     tools: deps.toolsVersion(namespace, name),
     ...(deps.skills.any(namespace) ? { skills: true as const } : {}),
+    ...(deps.models.hasEmbedder === true ? { hasEmbedder: true as const } : {}),
     ...(brokered.length === 0 ? {} : { brokered }),
     ...(repositories.length === 0 ? {} : { repositories: [...repositories] }),
   };
@@ -100,7 +101,9 @@ function brokeredToolsOf(
 export function specsOf(
   { agent, policy, level, categoryLevels, uid, ancestors }: AgentState,
   { models }: Pick<GatewayDeps, 'models'>,
-): Omit<Assignment, 'version' | 'tools' | 'skills' | 'brokered' | 'repositories' | 'suspended'> | undefined {
+):
+  | Omit<Assignment, 'version' | 'tools' | 'skills' | 'hasEmbedder' | 'brokered' | 'repositories' | 'suspended'>
+  | undefined {
   if (policy === undefined) return undefined;
   const { judge, reviewers = [] } = policy.spec.models ?? {};
   const names = [...modelNames(agent.spec.model), ...(judge === undefined ? [] : [judge]), ...reviewers];

@@ -20,7 +20,7 @@ import { remoteChildren } from '../../gateway-client/children/remote-children.ts
 import { remoteSchedules } from '../../gateway-client/schedules/remote-schedules.ts';
 import { remoteEvents } from '../../gateway-client/events/remote-events.ts';
 import { remoteSkills } from '../../gateway-client/skills/remote-skills.ts';
-import { remoteDiscovery } from '../../gateway-client/discovery.ts';
+import { remoteDiscovery, remoteRanking } from '../../gateway-client/discovery.ts';
 import type { GatewayClient } from '../../gateway-client/gateway-client.ts';
 import type { GatewayConfigFiles } from '../../gateway-client/gateway-config-files.ts';
 import { engineModels, remoteModel } from '../../gateway-client/model.ts';
@@ -136,7 +136,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment, pro
       bus: () => (withheld === undefined ? bus : withheldBus(bus, withheld)),
       ...namespacePorts(deps, withheld, provider, assignment),
       tasks: () => (withheld === undefined ? bus : withheldTasks(bus, withheld)),
-      discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),
+      ...discoveryOf(deps, assignment, tools),
       ...hostPorts(deps),
       ...workspacePorts(workspace, sandbox, { log, clock }),
       clonePlace: deps.clonePlace,
@@ -160,6 +160,18 @@ function workspacePorts(
 ): Pick<EnginePorts, 'workspace' | 'protectedPaths' | 'remoteWorkspace' | 'terminal'> {
   const terminal = loggedTerminal(remoteTerminal(sandbox), logging);
   return { workspace, protectedPaths: [], remoteWorkspace: sandbox, terminal };
+}
+
+/** Searches in the gateway, which ranks the tools for a message too where it has an embedder. */
+function discoveryOf(
+  { client, clock, currentMessage: { deliveryToken } }: PodEngineDeps,
+  { hasEmbedder }: Assignment,
+  tools: RemoteTools,
+): Pick<EnginePorts, 'discovery' | 'rankByMeaning'> {
+  return {
+    discovery: remoteDiscovery({ client, deliveryToken, tools }),
+    ...(hasEmbedder === true ? { rankByMeaning: remoteRanking({ client, clock, deliveryToken }) } : {}),
+  };
 }
 
 /** The tools that the gateway executes. */

@@ -57,8 +57,8 @@ describe('discovery by meaning in a gateway', { timeout: 300_000 }, () => {
     replica.catalog.capabilityChanged({ type: 'updated', key: `team-a/${entry.name}`, object } as never);
   }
 
-  async function found(agent: string, query: string): Promise<string[]> {
-    const body = { query, deliveryToken: fixture.deliveryToken(agent) };
+  async function found(agent: string, query: string, more: object = {}): Promise<string[]> {
+    const body = { query, ...more, deliveryToken: fixture.deliveryToken(agent) };
     const { status, text } = await replica.call('POST', '/v1/discovery/search', { agent, body });
     assert.equal(status, 200, text);
     return (JSON.parse(text) as DiscoveryResult).capabilities.map(({ id }) => id);
@@ -85,6 +85,19 @@ describe('discovery by meaning in a gateway', { timeout: 300_000 }, () => {
   it('what an agent may not call is nowhere in its results, however near it is', async () => {
     await becomes('analyst', 'the bill that I owe', 'tool:pay_debts');
     assert.equal((await found('clerk', 'the bill that I owe')).includes('tool:pay_debts'), false);
+  });
+
+  it('for a message only tools that the agent can call are ranked, whatever else is near', async () => {
+    const message = { forMessage: true };
+    await becomes('analyst', 'umbrella', 'skill:bulletin');
+    const ids = await found('analyst', 'I need an umbrella to read a file.', message);
+    assert.equal(ids[0], 'tool:file_read');
+    assert.ok(
+      ids.every((id) => id.startsWith('tool:')),
+      String(ids),
+    );
+    const withInvoice = await found('analyst', 'the invoice that I owe', message);
+    assert.ok(!withInvoice.includes('tool:pay_debts'), 'no gateway executes this Capability');
   });
 
   it('a changed capability is found by its new meaning only', async () => {

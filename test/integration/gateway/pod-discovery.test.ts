@@ -12,6 +12,7 @@ import { RoleProcess } from '../../../src/pod/pod.testing.ts';
 import { sessionTool } from '../../../src/tempering/registry/registered-tool.ts';
 import { aCaller, anAcceptance, anArtifact } from '../../../src/tempering/tempering.testing.ts';
 import type { AgentEvent } from '../../../src/tools/events.ts';
+import { startEmbeddingServer } from '../../support/embedding-server.ts';
 import { type GatewayReplica, GatewayFixture } from '../../support/gateway/gateway-fixture.ts';
 import { ScriptedModel, type ScriptedCall } from '../../support/gateway/scripted-model.ts';
 import { pollValue } from '../../support/poll.ts';
@@ -45,17 +46,7 @@ describe('discovery of an agent pod', { timeout: 600_000 }, () => {
     model = await ScriptedModel.start();
     await mkdir(at('keys'));
     ({ authority } = await issueTlsIdentity(at('keys'), 'gateway', NAME));
-    gateway = await fixture.startReplica(
-      {
-        hasEgress: true,
-        tls: { certificate: at('keys/gateway-tls.crt'), key: at('keys/gateway-tls.key') },
-        models: {
-          providers: [{ name: 'model', type: 'openai-compatible', baseUrl: model.url, models: [MODEL] }],
-          aliases: { 'default/default': 'model/scripted' },
-        },
-      },
-      openModelModule,
-    );
+    gateway = await startGateway();
     registry = openSessionRegistry(await fixture.nats.connect('gateway'));
     userToken = await fixture.createUserToken(NAMESPACE);
     await fixture.createPolicy(NAMESPACE, 'exploring', {
@@ -76,6 +67,19 @@ describe('discovery of an agent pod', { timeout: 600_000 }, () => {
     await fixture?.[Symbol.asyncDispose]();
   });
 
+  /** `more`: of the configuration of its models. */
+  function startGateway({ providers = [], ...more }: { providers?: object[]; discovery?: object } = {}) {
+    const own = { name: 'model', type: 'openai-compatible', baseUrl: model.url, models: [MODEL] };
+    return fixture.startReplica(
+      {
+        hasEgress: true,
+        tls: { certificate: at('keys/gateway-tls.crt'), key: at('keys/gateway-tls.key') },
+        models: { providers: [own, ...providers], aliases: { 'default/default': 'model/scripted' }, ...more },
+      },
+      openModelModule,
+    );
+  }
+
   async function createSkill(name: string, more: object): Promise<void> {
     const spec = { type: 'Skill', description: `How ${name} are counted.`, content: `Count ${name} at dawn.`, ...more };
     const object = { apiVersion: 'temper.dev/v1alpha1', kind: 'Capability', metadata: { name }, spec };
@@ -83,7 +87,11 @@ describe('discovery of an agent pod', { timeout: 600_000 }, () => {
   }
 
   /** Starts the containers of a pod of a new agent. The caller ends it. */
-  async function startPod(name: string, spec: Partial<AgentSpec> = {}): Promise<Pod & AsyncDisposable> {
+  async function startPod(
+    name: string,
+    spec: Partial<AgentSpec> = {},
+    replica = gateway,
+  ): Promise<Pod & AsyncDisposable> {
     const { uid, token } = await fixture.createRunningAgent(NAMESPACE, name, {
       trustPolicyRef: { name: 'exploring' },
       grants: { tools: ['file_read', 'text_search'], network: ['rates.example.com'] },
@@ -92,14 +100,14 @@ describe('discovery of an agent pod', { timeout: 600_000 }, () => {
     });
     await pollValue(
       'the skills in the assignment',
-      async () => (await gateway.call('GET', '/v1/assignment?wait=0', { token })).text,
+      async () => (await replica.call('GET', '/v1/assignment?wait=0', { token })).text,
       (text) => (JSON.parse(text) as { skills?: unknown }).skills !== undefined,
     );
     const folder = await mkdtemp(at(`${name}-`));
     const [endpoints, run, workspace] = ['endpoints', 'run', 'workspace'].map((part) => join(folder, part));
     for (const path of [endpoints, run, workspace]) await mkdir(path ?? '');
     await writeFile(join(workspace ?? '', 'n.txt'), '21 otters');
-    const endpoint = { url: `https://127.0.0.1:${gateway.port}`, name: NAME, authority, token };
+    const endpoint = { url: `https://127.0.0.1:${replica.port}`, name: NAME, authority, token };
     await writeGatewayConfig(endpoints ?? '', endpoint);
     const shared = ['--run', run ?? '', '--workspace', workspace ?? ''];
     const own = [
@@ -235,5 +243,24 @@ describe('discovery of an agent pod', { timeout: 600_000 }, () => {
     assert.ok(model.offered[0]?.includes('potoroo_double'), String(model.offered[0]));
     assert.match(model.results[0] ?? '', /42/);
     assert.equal(parsed(1).instructions, 'Count otters at dawn.');
+  });
+
+  it('with an embedder the tools that fit a message fit it by meaning too, after one request per message', async () => {
+    await using embedder = await startEmbeddingServer();
+    const replica = await startGateway({
+      providers: [{ name: 'tei', type: 'openai-compatible', baseUrl: embedder.url }],
+      discovery: { embedder: 'tei/concepts' },
+    });
+    await using pod = await startPod('forecaster', { disclosure: { mode: 'Semantic' } }, replica);
+    const asked = (text: string): number => embedder.requests.filter((texts) => texts.includes(text)).length;
+    await addTool('forecaster', pod.uid, anArtifact('numbat_bulletin', { description: 'Whether rain is near.' }));
+    await pod.send('do I need an umbrella', [{ name: 'numbat_bulletin', input: { value: 21 } }]);
+    assert.ok(model.offered[0]?.includes('numbat_bulletin'), String(model.offered[0]));
+    assert.equal(asked('do I need an umbrella'), 1);
+    embedder.status = 500;
+    await pod.send('read the file n.txt of a forecast', []);
+    assert.ok(asked('read the file n.txt of a forecast') > 0);
+    assert.ok(model.offered[0]?.includes('file_read'), 'words alone count when the embedder fails');
+    await replica.stop();
   });
 });

@@ -57,6 +57,20 @@ describe('the tool categories of tasks, through two gateway replicas', () => {
   };
   const tasksWith = (report: TrustReport) => (report.tasks.categories ?? []).map(({ category }) => category);
 
+  it('the search for the tools that fit a message is no use of a tool', async () => {
+    const { one, userToken } = messages;
+    const agent = await aNoter('ranker');
+    const { id } = receiptOf(await messages.sendMessage('ranker', 'note it', 's-ranked'));
+    const delivery = await messages.next(agent);
+    const { deliveryToken } = delivery;
+    const body = { deliveryToken, query: 'note it', forMessage: true };
+    parsed(await one.call('POST', '/v1/discovery/search', { token: agent.token, body }));
+    parsed(await memory(agent, delivery, 'notes-1', 'seen'), 204);
+    parsed(await messages.postDelivery(agent, { deliveryToken, ...DONE }), 204);
+    parsed(await one.call('POST', `${AGENTS}/ranker/ratings`, { userToken, body: { rating: 9, message: id } }));
+    assert.deepEqual(tasksWith(await trustOf('ranker')), ['memory']);
+  });
+
   it('the calls that any replica carries give a rated task its categories, without a word of the pod or of the user', async () => {
     const { one, other, userToken } = messages;
     const agent = await aNoter('noter');
