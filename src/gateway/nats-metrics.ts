@@ -1,6 +1,7 @@
 import type { JetStreamConnection } from '../nats/connection/connection.ts';
 import { reportRequests } from '../nats/connection/request-metrics.ts';
-import type { NatsAudit } from '../nats/audit.ts';
+import type { AuditRecord } from '../audit/port.ts';
+import type { AuditSource, NatsAudit } from '../nats/audit.ts';
 import { STREAMS } from '../nats/jetstream/names.ts';
 import { isTemperError } from '../lib/errors.ts';
 import type { Logger } from '../telemetry/log.ts';
@@ -21,19 +22,20 @@ export function registerNatsMetrics(bus: JetStreamConnection, metrics: GatewayMe
 /** Counts and logs observed evidence that does not fit: an alarm, because NATS removes nothing for it. */
 export function withAuditAlarm(audit: NatsAudit, metrics: GatewayMetrics, log: Logger): NatsAudit {
   metrics.count('temper_audit_rejected_total', {}, 0);
+  const alarmed = async <T>({ namespace }: AuditSource, record: AuditRecord, stored: Promise<T>): Promise<T> => {
+    try {
+      return await stored;
+    } catch (error) {
+      if (record.evidence === 'observed' && isTemperError(error, 'TEMPER_BUS_FULL')) {
+        metrics.count('temper_audit_rejected_total', {});
+        log.error({ namespace, action: record.action, error }, 'the audit stream is too full for observed evidence');
+      }
+      throw error;
+    }
+  };
   return {
     ...audit,
-    async append(source, record, once) {
-      try {
-        return await audit.append(source, record, once);
-      } catch (error) {
-        if (record.evidence === 'observed' && isTemperError(error, 'TEMPER_BUS_FULL')) {
-          metrics.count('temper_audit_rejected_total', {});
-          const { namespace } = source;
-          log.error({ namespace, action: record.action, error }, 'the audit stream is too full for observed evidence');
-        }
-        throw error;
-      }
-    },
+    append: (source, record, once) => alarmed(source, record, audit.append(source, record, once)),
+    appendFirst: (source, record, key) => alarmed(source, record, audit.appendFirst(source, record, key)),
   };
 }

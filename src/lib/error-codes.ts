@@ -119,7 +119,7 @@ export const ERROR_CODES = {
 
   TEMPER_TOOL_OUTCOME_UNKNOWN: {
     meaning:
-      'A process ended during a call by code, which may have had its effect. Temper does not make the call again.',
+      'A process ended, or a connection broke, during a call that may have had its effect. Temper does not make the call again.',
     fix: 'Check whether the effect is there before you call the tool again.',
   },
   TEMPER_CODE_DIVERGED: {

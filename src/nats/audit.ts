@@ -2,7 +2,7 @@ import type { AuditRecord } from '../audit/port.ts';
 import { isJsonObject, type Json } from '../lib/json.ts';
 import type { JetStreamConnection } from './connection/connection.ts';
 import { STREAMS, subjects } from './jetstream/names.ts';
-import { deduplicationId, publish } from './jetstream/publish.ts';
+import { deduplicationId, publish, type Published } from './jetstream/publish.ts';
 import { parseJsonBytes, readMessages } from './jetstream/stream-reader.ts';
 
 export interface StoredAuditRecord extends AuditRecord {
@@ -13,7 +13,7 @@ export interface StoredAuditRecord extends AuditRecord {
 }
 
 /** The agent that a record is about. */
-interface AuditSource {
+export interface AuditSource {
   namespace: string;
   agentUid: string;
 }
@@ -30,6 +30,11 @@ export interface NatsAudit {
    * within 30 minutes. Throws TEMPER_BUS_FULL for an observed record that does not fit, and other TEMPER_BUS_*.
    */
   append(source: AuditSource, record: AuditRecord, once?: string): Promise<number>;
+  /**
+   * Stores a record unless a record of the namespace with this key was stored within 30 minutes; false then. True proves that no other
+   * process stored it. Throws like `append`; after TEMPER_BUS_UNAVAILABLE the record may be stored.
+   */
+  appendFirst(source: AuditSource, record: AuditRecord, key: string): Promise<boolean>;
   /** Records of one kind after the sequence `after`, oldest first, at most `limit`. */
   read(namespace: string, evidence: Evidence, after: number, limit: number): Promise<StoredAuditRecord[]>;
   /** Records of both kinds, ordered by time, at most `limit` of each. */
@@ -51,13 +56,19 @@ export function createNatsAudit(connection: JetStreamConnection): NatsAudit {
     }
     return found;
   };
+  const store = (
+    { namespace, agentUid }: AuditSource,
+    { action, actor, evidence, subject, facts }: AuditRecord,
+    once: string | undefined,
+  ): Promise<Published> => {
+    const record = { action, actor, evidence, subject, facts };
+    const options = once === undefined ? {} : { id: deduplicationId(`${namespace}\n${once}`) };
+    const target = evidence === 'observed' ? subjects.audit(namespace) : subjects.reports(namespace, agentUid);
+    return publish(connection, target, record, options);
+  };
   return {
-    async append({ namespace, agentUid }, { action, actor, evidence, subject, facts }, once) {
-      const record = { action, actor, evidence, subject, facts };
-      const options = once === undefined ? {} : { id: deduplicationId(`${namespace}\n${once}`) };
-      const target = evidence === 'observed' ? subjects.audit(namespace) : subjects.reports(namespace, agentUid);
-      return (await publish(connection, target, record, options))?.seq ?? 0;
-    },
+    append: async (source, record, once) => (await store(source, record, once))?.seq ?? 0,
+    appendFirst: async (source, record, key) => (await store(source, record, key))?.duplicate !== true,
     read,
     async all(namespace, limit) {
       const [observed, reported] = await Promise.all([

@@ -62,6 +62,11 @@ export const GATEWAY_METRICS = {
     labels: ['outcome'],
     help: 'Calls of tools that the gateway executed, by outcome: ok, or the code of the failure.',
   },
+  temper_brokered_results_unrecorded_total: {
+    type: 'counter',
+    labels: [],
+    help: 'Executed calls with side effects whose result the audit log does not have; it has their start.',
+  },
   temper_brokered_call_duration_seconds: {
     type: 'histogram',
     labels: [],

@@ -40,6 +40,8 @@ interface World {
   privateMarks: number;
   category: ToolDescriptor['category'];
   audited: AuditRecord[];
+  /** The action whose records the audit log does not store. */
+  unrecordable: string | undefined;
   /** The category of each recorded use, with its message. */
   used: string[];
 }
@@ -65,6 +67,7 @@ describe('a call of a tool that the gateway executes', () => {
       privateMarks: 0,
       category: 'web',
       audited: [],
+      unrecordable: undefined,
       used: [],
     };
     const tool = (): BrokeredTool => ({
@@ -87,6 +90,11 @@ describe('a call of a tool that the gateway executes', () => {
         return world.work();
       },
     });
+    const keys = new Set<string>();
+    const stored = (record: AuditRecord): number => {
+      if (record.action === world.unrecordable) throw new TemperError('TEMPER_BUS_UNAVAILABLE', 'no leader');
+      return world.audited.push(record);
+    };
     deps = {
       clock: systemClock,
       log: { error: () => undefined },
@@ -127,7 +135,13 @@ describe('a call of a tool that the gateway executes', () => {
         },
       }),
       approvals: { permits: async () => world.approved },
-      audit: { append: async (_source: object, record: AuditRecord) => world.audited.push(record) },
+      audit: {
+        append: async (_source: object, record: AuditRecord) => stored(record),
+        appendFirst: async (_source: object, record: AuditRecord, key: string) => {
+          stored(record);
+          return keys.size < keys.add(key).size;
+        },
+      },
       recorder: {
         used: async ({ message }: { message: string }, category: string) =>
           void world.used.push(`${message} ${category}`),
@@ -297,6 +311,47 @@ describe('a call of a tool that the gateway executes', () => {
     assert.equal(world.executed, 0);
     world.sideEffects = false;
     assert.ok('output' in (await call({ isUnanswered: true })));
+  });
+
+  it('a call with side effects whose result cannot be recorded has its effect once, and is answered', async () => {
+    Object.assign(world, { sideEffects: true, remainingTool: 'find', unrecordable: 'tool.brokered' });
+    const answers = [await call().catch(String), await call().catch(String)];
+    assert.equal(world.executed, 1);
+    assert.deepEqual(answers, [{ output: { found: 1 } }, { output: { found: 1 } }]);
+    assert.deepEqual(world.used, ['m-1 web']);
+  });
+
+  it('a call with side effects that cannot be recorded before it starts has no effect', async () => {
+    Object.assign(world, { sideEffects: true, remainingTool: 'find', unrecordable: 'tool.call-started' });
+    await refused('TEMPER_BUS_UNAVAILABLE', call());
+    assert.equal(world.executed, 0);
+    world.unrecordable = undefined;
+    assert.ok('output' in (await call()));
+    assert.equal(world.executed, 1);
+    assert.deepEqual(
+      world.audited.map(({ action, facts }) => [action, facts['outcome']]),
+      [
+        ['tool.call-started', undefined],
+        ['tool.brokered', 'ok'],
+      ],
+    );
+  });
+
+  it('a call with side effects that another gateway started is not executed again', async () => {
+    Object.assign(world, { sideEffects: true, remainingTool: 'find' });
+    await call();
+    deps.recent = new RecentCalls<BrokeredCallResult>(systemClock);
+    await refused('TEMPER_TOOL_OUTCOME_UNKNOWN', call(), /may have had its effect/);
+    assert.ok('output' in (await call({ key: 'k-2' })));
+    assert.equal(world.executed, 2);
+  });
+
+  it('a pod does not get the answer of a call without side effects that cannot be recorded', async () => {
+    Object.assign(world, { remainingTool: 'find', unrecordable: 'tool.brokered' });
+    await refused('TEMPER_BUS_UNAVAILABLE', call());
+    world.unrecordable = undefined;
+    assert.ok('output' in (await call()));
+    assert.deepEqual([world.executed, world.audited.length], [2, 1]);
   });
 
   it('an agent cannot have more calls in work than its share', async () => {

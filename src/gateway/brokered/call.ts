@@ -2,7 +2,7 @@ import { isFromHost } from '../../agent/loop/taint-tracker.ts';
 import { originOfTool } from '../../agent/history/origins.ts';
 import type { BrokeredCallRequest, BrokeredCallResult } from '../../gateway-api/brokered/brokered-schemas.ts';
 import { abortable } from '../../lib/async/abort.ts';
-import { digestOf, sha256, tryDigestOf } from '../../lib/canonical.ts';
+import { digestOf, sha256 } from '../../lib/canonical.ts';
 import { abortedByTimeout, type CallOptions, withTimeout } from '../../lib/call-options.ts';
 import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
@@ -15,6 +15,7 @@ import type { GatewayDeps } from '../deps.ts';
 import type { AuthorizedDelivery } from '../delivery/authorize.ts';
 import { assertBrokeredCall } from '../delivery/brokered-call.ts';
 import type { MinuteCounts } from '../http/limits/minute-counts.ts';
+import { recorded, unknownOutcome } from './call-records.ts';
 import type { CallShares } from './call-shares.ts';
 import type { BrokeredTool } from './port.ts';
 import type { RecentCalls } from './recent-calls.ts';
@@ -62,7 +63,7 @@ const MAX_MESSAGE = 2_000;
 /**
  * Decides about a call as the pod had to, and executes it once per key. The failure of an executed call is its result. Throws
  * TEMPER_TOOL_NOT_FOUND, TEMPER_TOOL_INPUT_INVALID, TEMPER_POLICY_DENIED, TEMPER_QUOTA_EXCEEDED,
- * TEMPER_RATE_LIMITED, TEMPER_TOOL_OUTCOME_UNKNOWN for a tool with side effects that another process may have called, and TEMPER_BUS_*.
+ * TEMPER_RATE_LIMITED, TEMPER_TOOL_OUTCOME_UNKNOWN for a tool with side effects that another request may have called, and TEMPER_BUS_*.
  */
 export async function callBrokeredTool(
   delivery: AuthorizedDelivery,
@@ -93,11 +94,6 @@ export function assertDefinition<T extends Pick<BrokeredTool, 'definition'>>(
   throw new TemperError('TEMPER_TOOL_NOT_FOUND', `"${printable(name, 80)}": ${what}; use a listed tool`);
 }
 
-function unknownOutcome({ descriptor: { name } }: BrokeredTool): TemperError {
-  const message = `the connection to the gateway broke during a call of "${name}", which may have had its effect; check that before you call it again`;
-  return new TemperError('TEMPER_TOOL_OUTCOME_UNKNOWN', message);
-}
-
 /** Checks everything that the pod had to check before the call, takes the share and the quota, and executes. */
 async function admitted(
   tool: BrokeredTool,
@@ -119,7 +115,7 @@ async function admitted(
     key: `brokered/${claims.agentUid}/${key}`,
   };
   await markSession(tool, delivery, deps);
-  return await recorded(tool, delivery, call, op, deps);
+  return await recorded(tool, delivery, call, () => executed(tool, delivery, call, op, deps), deps);
 }
 
 /** The checks that the pod had to make before the call. */
@@ -156,42 +152,6 @@ export async function markSession(
   const known = await sessions.marks(agentUid, session);
   if (isUntrusted && !known.tainted) await sessionsOf(agentUid).taint(session);
   if (isPrivate && !known.hasPrivateData) await sessionsOf(agentUid).markPrivate(session);
-}
-
-/** Executes the call and records what the gateway observed of it, without arguments and output. */
-async function recorded(
-  tool: BrokeredTool,
-  delivery: AuthorizedDelivery,
-  call: RequestedCall,
-  op: CallOptions,
-  deps: BrokeredCallDeps,
-): Promise<BrokeredCallResult> {
-  const { input, key } = call;
-  const { agentUid, agent, namespace, session, root, message } = delivery.claims;
-  const started = deps.clock.monotonic();
-  const result = await executed(tool, delivery, call, op, deps);
-  const milliseconds = deps.clock.monotonic() - started;
-  const outcome = 'error' in result ? result.error.code : 'ok';
-  deps.metrics.count('temper_brokered_calls_total', { outcome });
-  deps.metrics.observe('temper_brokered_call_duration_seconds', {}, milliseconds / 1_000);
-  const facts = {
-    agentUid,
-    session,
-    rootMessage: root,
-    message,
-    definition: tool.definition,
-    inputDigest: tryDigestOf(input) ?? 'none',
-    milliseconds: Math.round(milliseconds),
-    outcome,
-  };
-  const subject = tool.descriptor.name;
-  await deps.audit.append(
-    { namespace, agentUid },
-    { action: 'tool.brokered', actor: `agent/${agent}`, evidence: 'observed', subject, facts },
-    `brokered/${agentUid}/${message}/${key}`,
-  );
-  if ('output' in result) await deps.recorder.used(delivery.claims, tool.descriptor.category);
-  return result;
 }
 
 async function executed(
