@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { TemperError } from '../lib/errors.ts';
 import { newResident, type Resident } from '../nats/residents/resident.ts';
 import { clockAt } from '../../test/support/clocks.ts';
 import { NEVER_ABORTED } from '../../test/support/stubs.ts';
@@ -14,6 +15,9 @@ function setup(changes: Partial<DataGcRules> = {}) {
   const entries = new Map<string, Resident>();
   const [cached, live, done] = [new Set<string>(), new Set<string>(), [] as string[]];
   const time = { now: START };
+  const failing = new Set<string>();
+  const errors: unknown[] = [];
+  const connection: { since: Date | undefined } = { since: undefined };
   const collector = new DataGarbageCollector({
     agentActivity: {
       async *residents() {
@@ -26,7 +30,11 @@ function setup(changes: Partial<DataGcRules> = {}) {
         const entry = entries.get(uid) ?? assert.fail('no entry');
         entries.set(uid, { ...entry, missingSince });
       },
-      recordDeletion: async ({ uid }) => void done.push(`record ${uid}`),
+      recordDeletion: async ({ uid }) => {
+        if (failing.has(uid)) throw new TemperError('TEMPER_BUS_FULL', 'the namespace has all of its records');
+        done.push(`record ${uid}`);
+      },
+      unavailableSince: () => connection.since,
       deleteAgentData: async ({ uid }) => {
         done.push(`delete ${uid}`);
         entries.delete(uid);
@@ -35,7 +43,7 @@ function setup(changes: Partial<DataGcRules> = {}) {
     agents: () => [...cached].map((uid) => agentOf(uid)),
     exists: async ({ uid }) => live.has(uid),
     clock: clockAt(() => time.now),
-    log: { info: () => undefined } as never,
+    log: { info: () => undefined, error: ({ agentUid }: { agentUid: string }) => errors.push(agentUid) } as never,
     rules: { release: 'mine', namespaces: undefined, waitMs: 24 * HOUR_MS, dryRun: false, ...changes },
   });
   const add = (uid: string, release = 'mine', namespace = 'team-a'): void => {
@@ -45,7 +53,7 @@ function setup(changes: Partial<DataGcRules> = {}) {
     time.now += hours * HOUR_MS;
     return collector.collect(NEVER_ABORTED);
   };
-  return { entries, cached, live, done, add, round };
+  return { entries, cached, live, done, add, round, failing, errors, connection };
 }
 
 function agentOf(uid: string): StoredAgent {
@@ -97,6 +105,25 @@ describe('DataGarbageCollector', () => {
     assert.equal((await round(48)).foreign, 2);
     assert.deepEqual(done, []);
     assert.ok([...entries.values()].every(({ missingSince }) => missingSince === undefined));
+  });
+  it('an agent whose deletion cannot be recorded is counted and keeps its data, and the agents after it are deleted', async () => {
+    const { add, round, done, failing, errors, entries } = setup();
+    for (const uid of ['full', 'next']) add(uid);
+    await round();
+    failing.add('full');
+    assert.partialDeepStrictEqual(await round(24), { failed: 1, deleted: 1 });
+    assert.deepEqual([done, errors, [...entries.keys()]], [['record next', 'delete next'], ['full'], ['full']]);
+    failing.clear();
+    assert.partialDeepStrictEqual(await round(1), { failed: 0, deleted: 1 });
+  });
+  it('a round ends when NATS is unreachable', async () => {
+    const { add, round, done, failing, connection } = setup();
+    for (const uid of ['full', 'next']) add(uid);
+    await round();
+    failing.add('full');
+    connection.since = new Date(START);
+    await assert.rejects(round(24), { code: 'TEMPER_BUS_FULL' });
+    assert.deepEqual(done, []);
   });
   it('a dry run counts what it would delete and deletes nothing', async () => {
     const { add, round, done } = setup({ dryRun: true });

@@ -7,7 +7,7 @@ import type { AgentActivity } from './ports.ts';
 export interface DataGcDeps {
   readonly agentActivity: Pick<
     AgentActivity,
-    'residents' | 'addResident' | 'markMissing' | 'deleteAgentData' | 'recordDeletion'
+    'residents' | 'addResident' | 'markMissing' | 'deleteAgentData' | 'recordDeletion' | 'unavailableSince'
   >;
   /** The cache; it may lag behind the API server. */
   readonly agents: () => readonly StoredAgent[];
@@ -37,6 +37,8 @@ export interface DataGcRound {
   missing: number;
   /** Entries of another release or of a namespace that is not watched. */
   foreign: number;
+  /** Agents that could not be looked at, recorded or deleted; the next round tries again. */
+  failed: number;
   deleted: number;
   /** In a dry run. */
   wouldDelete: number;
@@ -48,7 +50,7 @@ const MAX_ADDED = 500;
 /**
  * Deletes the NATS data of deleted agents. It goes by the list of agents with data, not by the data. An Agent must be missing at two
  * looks at least `waitMs` apart, and the first look is stored, so a change of the leader does not shorten the time. Before it marks and
- * before it deletes, the collector asks the API server. It never touches what another release or a namespace that it does not watch has.
+ * before it deletes, the collector asks the API server. What fails for one agent does not keep the others. It never touches what another release or a namespace that it does not watch has.
  */
 export class DataGarbageCollector {
   readonly #deps: DataGcDeps;
@@ -57,20 +59,35 @@ export class DataGarbageCollector {
     this.#deps = deps;
   }
 
+  /** One round over all agents. Throws TEMPER_BUS_* when NATS is unreachable. */
   async collect(signal: AbortSignal): Promise<DataGcRound> {
     const { agentActivity, agents } = this.#deps;
-    const round: DataGcRound = { present: 0, missing: 0, foreign: 0, deleted: 0, wouldDelete: 0 };
+    const round: DataGcRound = { present: 0, missing: 0, foreign: 0, failed: 0, deleted: 0, wouldDelete: 0 };
     const existing = new Map(agents().map((agent) => [agent.metadata.uid, agent]));
     const listed = new Set<string>();
     for await (const resident of agentActivity.residents(signal)) {
       listed.add(resident.uid);
-      round[await this.#visit(resident, existing.has(resident.uid), signal)] += 1;
+      round[await this.#visited(resident, existing.has(resident.uid), signal)] += 1;
     }
     await this.#addUnlisted(
       [...existing.values()].filter(({ metadata }) => !listed.has(metadata.uid)),
       signal,
     );
     return round;
+  }
+
+  async #visited(resident: Resident, isCached: boolean, signal: AbortSignal): Promise<keyof DataGcRound> {
+    try {
+      return await this.#visit(resident, isCached, signal);
+    } catch (error) {
+      if (signal.aborted || this.#deps.agentActivity.unavailableSince() !== undefined) throw error;
+      const { namespace, name: agent, uid } = resident;
+      this.#deps.log.error(
+        { error, namespace, agent, agentUid: uid },
+        'the NATS data of an agent could not be checked or deleted; the next round tries again',
+      );
+      return 'failed';
+    }
   }
 
   async #visit(resident: Resident, isCached: boolean, signal: AbortSignal): Promise<keyof DataGcRound> {

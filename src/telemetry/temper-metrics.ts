@@ -365,7 +365,7 @@ export const OPERATOR_METRICS = {
   temper_agents_with_data: {
     type: 'gauge',
     labels: ['state'],
-    help: 'Agents with data in NATS, by state: present, missing (deleted, data kept for now), foreign (another release or namespace); reported by the leader.',
+    help: 'Agents with data in NATS, by state: present, missing (deleted, data kept for now), foreign (another release or namespace), failed (could not be checked or deleted; the log names them); reported by the leader.',
   },
   temper_agent_data_deletions_total: {
     type: 'counter',
