@@ -2,7 +2,7 @@ import type { JetStreamConnection } from './connection/connection.ts';
 import { BUCKETS, bucketStream, bucketSubject, STREAMS, token } from './jetstream/names.ts';
 import { purge } from './jetstream/stream-reader.ts';
 
-/** Streams in which the agent's UID is the first token after the prefix. Audit, reports and ledger are not listed: they outlive the agent. */
+/** Streams in which the agent's UID is the first token after the prefix. Audit, activity, reports and ledger are not listed: they outlive the agent. */
 const AGENT_SUBJECTS: readonly { stream: string; prefix: string }[] = [
   { stream: STREAMS.inbox, prefix: 'temper.inbox.' },
   { stream: STREAMS.wakeups, prefix: 'temper.wakeups.' },
@@ -32,7 +32,7 @@ const AGENT_SUBJECTS: readonly { stream: string; prefix: string }[] = [
   })),
 ];
 
-/** Deletes all data of a deleted agent, in every stream and bucket except audit, reports and ledger. Its entry in the list of agents with data stays. Idempotent. Throws TEMPER_BUS_*. */
+/** Deletes all data of a deleted agent, in every stream and bucket except audit, activity, reports and ledger. Its entry in the list of agents with data stays. Idempotent. Throws TEMPER_BUS_*. */
 export async function deleteAgentData(connection: JetStreamConnection, agentUid: string): Promise<void> {
   const uid = token(agentUid);
   for (const { stream, prefix } of AGENT_SUBJECTS) {

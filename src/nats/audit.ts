@@ -6,7 +6,7 @@ import { deduplicationId, publish, type Published } from './jetstream/publish.ts
 import { parseJsonBytes, readMessages } from './jetstream/stream-reader.ts';
 
 export interface StoredAuditRecord extends AuditRecord {
-  /** In the stream of its evidence. */
+  /** In its stream. */
   seq: number;
   /** RFC 3339, by the server's clock. */
   time: string;
@@ -21,13 +21,26 @@ export interface AuditSource {
 type Evidence = AuditRecord['evidence'];
 
 /**
- * Audit records with evidence, time and sequence. Observed and reported records have a stream each, so that no number of reports removes
- * what a gateway observed. Not a hash chain: every client that may publish to the streams can add records.
+ * What the work of an agent adds per call, session or schedule, as often as the agent likes. It stands in a stream that removes the oldest
+ * records of the agent, so that no amount of work keeps a decision from being recorded.
+ */
+const WORK_ACTIONS: ReadonlySet<string> = new Set([
+  'tool.call-started',
+  'tool.brokered',
+  'session.closed',
+  'schedule.created',
+  'schedule.deleted',
+]);
+
+/**
+ * Audit records with evidence, time and sequence. Observed records of decisions, observed records of work, and reported records have a
+ * stream each, so that neither work nor reports remove a decision. Not a hash chain: every client that may publish to the streams can add
+ * records.
  */
 export interface NatsAudit {
   /**
    * Resolves with the record's sequence when it is stored. With `once`, only the first record of a namespace with this key is stored
-   * within 30 minutes. Throws TEMPER_BUS_FULL for an observed record that does not fit, and other TEMPER_BUS_*.
+   * within 30 minutes. Throws TEMPER_BUS_FULL for a decision that does not fit, and other TEMPER_BUS_*.
    */
   append(source: AuditSource, record: AuditRecord, once?: string): Promise<number>;
   /**
@@ -35,19 +48,21 @@ export interface NatsAudit {
    * process stored it. Throws like `append`; after TEMPER_BUS_UNAVAILABLE the record may be stored.
    */
   appendFirst(source: AuditSource, record: AuditRecord, key: string): Promise<boolean>;
-  /** Records of one kind after the sequence `after`, oldest first, at most `limit`. */
+  /** Observed decisions, or reported records, after the sequence `after`, oldest first, at most `limit`. */
   read(namespace: string, evidence: Evidence, after: number, limit: number): Promise<StoredAuditRecord[]>;
-  /** Records of both kinds, ordered by time, at most `limit` of each. */
+  /** Decisions, work and reports, ordered by time, at most `limit` of each. */
   all(namespace: string, limit: number): Promise<StoredAuditRecord[]>;
 }
 
 export function createNatsAudit(connection: JetStreamConnection): NatsAudit {
-  const read: NatsAudit['read'] = async (namespace, evidence, after, limit) => {
+  const readStream = async (
+    { stream, subject }: Place,
+    evidence: Evidence,
+    after: number,
+    limit: number,
+  ): Promise<StoredAuditRecord[]> => {
     const found: StoredAuditRecord[] = [];
     if (limit <= 0) return found;
-    const isObserved = evidence === 'observed';
-    const stream = isObserved ? STREAMS.audit : STREAMS.reports;
-    const subject = isObserved ? subjects.audit(namespace) : subjects.reports(namespace, '*');
     for await (const { seq, time, data } of readMessages(connection, stream, subject, after + 1)) {
       const record = parseRecord(parseJsonBytes(data));
       // The audit stream of an older release also holds reported records.
@@ -63,21 +78,37 @@ export function createNatsAudit(connection: JetStreamConnection): NatsAudit {
   ): Promise<Published> => {
     const record = { action, actor, evidence, subject, facts };
     const options = once === undefined ? {} : { id: deduplicationId(`${namespace}\n${once}`) };
-    const target = evidence === 'observed' ? subjects.audit(namespace) : subjects.reports(namespace, agentUid);
-    return publish(connection, target, record, options);
+    return publish(connection, placeOf(namespace, evidence, agentUid, action).subject, record, options);
   };
   return {
     append: async (source, record, once) => (await store(source, record, once))?.seq ?? 0,
     appendFirst: async (source, record, key) => (await store(source, record, key))?.duplicate !== true,
-    read,
+    read: (namespace, evidence, after, limit) => readStream(placeOf(namespace, evidence, '*'), evidence, after, limit),
     async all(namespace, limit) {
-      const [observed, reported] = await Promise.all([
-        read(namespace, 'observed', 0, limit),
-        read(namespace, 'reported', 0, limit),
+      const kinds = await Promise.all([
+        readStream(placeOf(namespace, 'observed', '*'), 'observed', 0, limit),
+        readStream(activityOf(namespace, '*'), 'observed', 0, limit),
+        readStream(placeOf(namespace, 'reported', '*'), 'reported', 0, limit),
       ]);
-      return [...observed, ...reported].sort((a, b) => (a.time < b.time ? -1 : Number(a.time > b.time)));
+      return kinds.flat().sort((a, b) => (a.time < b.time ? -1 : Number(a.time > b.time)));
     },
   };
+}
+
+/** Where records are stored. */
+interface Place {
+  stream: string;
+  subject: string;
+}
+
+function placeOf(namespace: string, evidence: Evidence, agentUid: string, action = ''): Place {
+  if (evidence === 'reported') return { stream: STREAMS.reports, subject: subjects.reports(namespace, agentUid) };
+  if (WORK_ACTIONS.has(action)) return activityOf(namespace, agentUid);
+  return { stream: STREAMS.audit, subject: subjects.audit(namespace) };
+}
+
+function activityOf(namespace: string, agentUid: string): Place {
+  return { stream: STREAMS.activity, subject: subjects.activity(namespace, agentUid) };
 }
 
 function parseRecord(value: Json | undefined): AuditRecord | undefined {

@@ -10,8 +10,10 @@ export const STREAMS = {
   wakeups: 'temper-wakeups',
   /** Requests of promotions, and tools that wait for the review of the panel. */
   promotions: 'temper-promotions',
-  /** Observed evidence. */
+  /** Observed evidence of decisions. */
   audit: 'temper-audit',
+  /** Observed evidence of ordinary work: what each call and each session of an agent adds. */
+  activity: 'temper-activity',
   /** Evidence that pods report about themselves. */
   reports: 'temper-reports',
   deadLetters: 'temper-deadletters',
@@ -122,6 +124,9 @@ export const subjects = {
   promotions: (agentUid: string) => `temper.promotions.${token(agentUid)}`,
   panelReviews: (agentUid: string) => `temper.panel-reviews.${token(agentUid)}`,
   audit: (namespace: string) => `temper.audit.${token(namespace)}`,
+  /** `agentUid` may be `*`. */
+  activity: (namespace: string, agentUid: string) =>
+    `temper.activity.${token(namespace)}.${agentUid === '*' ? '*' : token(agentUid)}`,
   /** `agentUid` may be `*`. */
   reports: (namespace: string, agentUid: string) =>
     `temper.reports.${token(namespace)}.${agentUid === '*' ? '*' : token(agentUid)}`,

@@ -31,6 +31,8 @@ export interface StreamUsage {
   messages: number;
   bytes: number;
   maxBytes: number;
+  /** Messages that the stream had and has not any more. */
+  removed: number;
   /** Time of the oldest message; of the year 1 without one. */
   firstTime: Date;
   copies: StreamCopies;
@@ -90,9 +92,12 @@ const NANOS_PER = { minute: 60_000_000_000, day: 86_400_000_000_000 };
 /** Size of all streams together, unless the installation sets another; the server's `max_file_store` must be at least this. */
 export const DEFAULT_STORE_BYTES = 6 * 1_024 ** 3;
 
+/** Observed records of decisions about one namespace; further ones are rejected. */
+export const MAX_NAMESPACE_RECORDS = 200_000;
+
 /** Every stream. A full work queue rejects new messages, so that none is lost silently; full event streams discard the oldest. */
 const DECLARED_STREAMS: readonly StreamDeclaration[] = [
-  { ...workQueue(STREAMS.inbox, ['temper.inbox.*'], 7), storePercent: 18, maxPerSubject: 1_000 },
+  { ...workQueue(STREAMS.inbox, ['temper.inbox.*'], 7), storePercent: 16, maxPerSubject: 1_000 },
   {
     ...workQueue(STREAMS.promotions, ['temper.promotions.*', 'temper.panel-reviews.*'], 7),
     storePercent: 2,
@@ -105,7 +110,7 @@ const DECLARED_STREAMS: readonly StreamDeclaration[] = [
     maxPerSubject: 1,
     discard: DiscardPolicy.Old,
   },
-  { name: STREAMS.events, subjects: ['temper.events.*.*'], storePercent: 10, days: 1, maxPerSubject: 10_000 },
+  { name: STREAMS.events, subjects: ['temper.events.*.*'], storePercent: 9, days: 1, maxPerSubject: 10_000 },
   { name: STREAMS.replies, subjects: ['temper.replies.*.*'], storePercent: 4, days: 1, maxPerSubject: 1_000 },
   // Rejects when full: observed evidence is never removed before its age. The limit per namespace keeps a part for the others.
   {
@@ -114,9 +119,11 @@ const DECLARED_STREAMS: readonly StreamDeclaration[] = [
     storePercent: 14,
     days: 90,
     discard: DiscardPolicy.New,
-    maxPerSubject: 200_000,
+    maxPerSubject: MAX_NAMESPACE_RECORDS,
   },
-  { name: STREAMS.reports, subjects: ['temper.reports.*.*'], storePercent: 4, days: 90, maxPerSubject: 5_000 },
+  { name: STREAMS.reports, subjects: ['temper.reports.*.*'], storePercent: 3, days: 90, maxPerSubject: 5_000 },
+  // After the streams that became smaller for it: the server reserves the bytes of each.
+  { name: STREAMS.activity, subjects: ['temper.activity.*.*'], storePercent: 4, days: 90, maxPerSubject: 20_000 },
   { name: STREAMS.deadLetters, subjects: ['temper.deadletters.*.*.*'], storePercent: 3, days: 30, maxPerSubject: 1 },
 ];
 
@@ -234,6 +241,7 @@ function usageOf({ config, state, cluster }: StreamInfo): StreamUsage {
     messages: state.messages,
     bytes: state.bytes,
     maxBytes,
+    removed: Math.max(0, state.last_seq - state.messages),
     firstTime: new Date(state.first_ts),
     copies,
   };

@@ -15,15 +15,25 @@ const ALL_STREAMS = unique([
   ...Object.values(BUCKETS).map((bucket) => bucketStream(bucket)),
 ]);
 const GATEWAY_READABLE = ALL_STREAMS.filter((stream) => stream !== STREAMS.promotions && stream !== STREAMS.wakeups);
+const EVIDENCE: readonly string[] = [STREAMS.audit, STREAMS.activity, STREAMS.reports];
 /** Streams in which the operator may purge the subjects of a deleted agent. */
-const PURGEABLE = ALL_STREAMS.filter((stream) => stream !== STREAMS.audit && stream !== STREAMS.reports);
+const PURGEABLE = ALL_STREAMS.filter((stream) => !EVIDENCE.includes(stream));
 
 export const gatewayPermissions: RolePermissions = {
   publish: [
     '$JS.API.INFO',
-    ...['inbox', 'notify', 'events', 'replies', 'wakeups', 'promotions', 'audit', 'reports', 'deadletters'].map(
-      (name) => `temper.${name}.>`,
-    ),
+    ...[
+      'inbox',
+      'notify',
+      'events',
+      'replies',
+      'wakeups',
+      'promotions',
+      'audit',
+      'activity',
+      'reports',
+      'deadletters',
+    ].map((name) => `temper.${name}.>`),
     ...Object.values(BUCKETS).map((bucket) => `$KV.${bucket}.>`),
     ...GATEWAY_READABLE.flatMap(readSubjects),
     `$JS.API.STREAM.MSG.DELETE.${STREAMS.inbox}`,

@@ -23,12 +23,8 @@ const SHARED_STREAMS: readonly SharedStream[] = [
   agentStream(STREAMS.replies, 'temper.replies.'),
   agentStream(STREAMS.deadLetters, 'temper.deadletters.'),
   agentStream(bucketStream(BUCKETS.acked), bucketSubject(BUCKETS.acked, '')),
-  {
-    stream: STREAMS.reports,
-    prefix: 'temper.reports.',
-    uidAt: 1,
-    subjectsOf: (agentUid) => `temper.reports.*.${token(agentUid)}`,
-  },
+  evidenceStream(STREAMS.reports, 'temper.reports.'),
+  evidenceStream(STREAMS.activity, 'temper.activity.'),
 ];
 
 /** Streams in which a gateway removes messages of agents that exceed their share. */
@@ -36,6 +32,11 @@ export const TRIMMED_STREAMS: readonly string[] = SHARED_STREAMS.map(({ stream }
 
 function agentStream(stream: string, prefix: string): SharedStream {
   return { stream, prefix, uidAt: 0, subjectsOf: (agentUid) => `${prefix}${token(agentUid)}.>` };
+}
+
+/** The namespace comes before the UID in the subjects of evidence. */
+function evidenceStream(stream: string, prefix: string): SharedStream {
+  return { stream, prefix, uidAt: 1, subjectsOf: (agentUid) => `${prefix}*.${token(agentUid)}` };
 }
 
 /** Messages that were removed because an agent or a namespace stored more than its share of a stream. */

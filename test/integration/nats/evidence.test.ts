@@ -88,6 +88,38 @@ describe('evidence', () => {
     const subjects = (await audit.read('team-r', 'reported', 0, 100)).map(({ subject }) => subject);
     assert.deepEqual(subjects, ['quiet', 'loud', 'loud', 'loud']);
   });
+  it('the work of one agent replaces its own oldest records, and keeps no decision of its namespace from being recorded', async () => {
+    await nats.operator.manager.streams.update('temper-activity', { max_msgs_per_subject: 3 });
+    await nats.operator.manager.streams.update('temper-audit', { max_msgs_per_subject: 2 });
+    const audit = createNatsAudit(nats.gateway);
+    const work = (agentUid: string, action: string) =>
+      audit.append({ namespace: 'team-w', agentUid }, { ...record('observed'), action, subject: agentUid });
+    await work('quiet', 'tool.brokered');
+    for (const action of ['tool.call-started', 'tool.brokered', 'session.closed', 'schedule.created'])
+      await work('busy', action);
+    await audit.append({ namespace: 'team-w', agentUid: 'quiet' }, { ...record('observed'), action: 'approval.used' });
+    const actions = (await audit.all('team-w', 10)).map(({ subject, action }) => `${subject} ${action}`);
+    assert.deepEqual(actions, [
+      'quiet tool.brokered',
+      'busy tool.brokered',
+      'busy session.closed',
+      'busy schedule.created',
+      'x approval.used',
+    ]);
+    assert.deepEqual(
+      (await audit.read('team-w', 'observed', 0, 10)).map(({ action }) => action),
+      ['approval.used'],
+    );
+  });
+  it('one of two processes that record the start of a call is the first', async () => {
+    const start = { ...record('observed'), action: 'tool.call-started' };
+    const first = (namespace: string): Promise<boolean> =>
+      createNatsAudit(nats.gateway).appendFirst({ namespace, agentUid: 'once' }, start, 'call-1');
+    const both = await Promise.all([first('team-o'), first('team-o')]);
+    assert.deepEqual(both.toSorted(), [false, true]);
+    assert.equal(await first('team-p'), true);
+    assert.equal((await createNatsAudit(nats.gateway).all('team-o', 10)).length, 1);
+  });
   it('an observed record that does not fit is refused, and the earlier ones and other namespaces are not affected', async () => {
     await nats.operator.manager.streams.update('temper-audit', { max_msgs_per_subject: 2 });
     const audit = createNatsAudit(nats.gateway);

@@ -12,7 +12,7 @@ import { poll } from '../../support/poll.ts';
 const STREAM_BYTES = 4_000_000;
 /** What one gateway lets an agent and a namespace have of such a stream. */
 const [AGENT_BYTES, NAMESPACE_BYTES] = [(0.1 * STREAM_BYTES) / 4, (0.5 * STREAM_BYTES) / 4];
-const STREAMS = ['temper-events', 'temper-replies', 'temper-reports', 'temper-deadletters'];
+const STREAMS = ['temper-events', 'temper-replies', 'temper-reports', 'temper-activity', 'temper-deadletters'];
 
 const nats = useNats();
 
@@ -31,7 +31,7 @@ async function setup(namespaces: ReadonlyMap<string, string>) {
   connection.onPublished((subject, bytes, sequence) => shares.count(subject, bytes, sequence));
   const known = newUid();
   await poll('the shares know the sizes of the streams', async () => {
-    for (const stream of ['events', 'replies', 'reports.x', 'deadletters'])
+    for (const stream of ['events', 'replies', 'reports.x', 'activity.x', 'deadletters'])
       connection.published(`temper.${stream}.${known}.x`, STREAM_BYTES, 1);
     await shares.idle();
     return new Set(trimmed.map(({ stream }) => stream)).size === STREAMS.length;
@@ -104,6 +104,7 @@ describe('the shares of agents in streams that remove their oldest messages', ()
       await events.append(uid, 's', { kind: 'reply', message: `m-${index}`, text, finishReason: 'complete' });
       const record = { action: 'tool.called', actor: 'agent/a', evidence: 'reported', subject: 'x', facts: { text } };
       await audit.append({ namespace, agentUid: uid }, { ...record, evidence: 'reported' });
+      await audit.append({ namespace, agentUid: uid }, { ...record, action: 'tool.brokered', evidence: 'observed' });
       await inbox.publish(uid, { uid, key: `k-${index}` }, newMessage(text));
       const delivery = await inbox.fetchNext(uid, 60_000, AbortSignal.timeout(60_000));
       await inbox.reject(delivery?.coordinates ?? assert.fail('no message'), 'TEMPER_TURN_LIMIT', 'x');
@@ -114,6 +115,10 @@ describe('the shares of agents in streams that remove their oldest messages', ()
     const replies = (await events.read(victim, 's', 0, 10)).filter(({ kind }) => kind === 'reply');
     assert.equal(replies.length, 1);
     assert.equal((await audit.read('a', 'reported', 0, 10)).length, 1);
+    const work = async (namespace: string): Promise<number> =>
+      (await audit.all(namespace, 100)).filter(({ action }) => action === 'tool.brokered').length;
+    assert.equal(await work('a'), 1);
+    assert.ok((await work('b')) <= 3);
     assert.equal(await createDeadLetters(connection).count(victim), 1);
     const [read, letters] = [
       await audit.read('b', 'reported', 0, 100),

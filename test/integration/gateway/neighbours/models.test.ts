@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { canonicalJson, digestOf } from '../../../../src/lib/canonical.ts';
 import type { Json } from '../../../../src/lib/json.ts';
+import { createNatsAudit } from '../../../../src/nats/audit.ts';
 import { anArtifact } from '../../../../src/tempering/tempering.testing.ts';
 import { assertStatuses, flood } from '../../../support/gateway/neighbours/flood.ts';
 import { NoisyNeighbours } from '../../../support/gateway/neighbours/noisy-neighbours.ts';
@@ -245,6 +246,37 @@ describe('a hostile pod that misuses models and reviews', { timeout: 600_000 }, 
       },
       { named: 'request' },
     );
+  });
+
+  it('a flood of records about the sessions of one agent keeps no verdict of its namespace from being recorded', async () => {
+    const bus = await neighbours.fixture.nats.connect('operator');
+    const { manager } = bus;
+    const { config, state } = await manager.streams.info('temper-audit', { subjects_filter: 'temper.audit.team-a' });
+    const before = state.subjects?.['temper.audit.team-a'] ?? 0;
+    // The namespace may have fewer records of decisions than the flood has records.
+    await manager.streams.update('temper-audit', { max_msgs_per_subject: before + 5 });
+    await neighbours.survive(
+      async (attacker) => {
+        const closed = async (index: number) => {
+          const session = `s-flood-${index}`;
+          const sent = await attacker.send(session);
+          const path = `/agents/${attacker.name}/sessions/${session}?endWork=true`;
+          return sent.status === 200 ? attacker.userCall('DELETE', path) : sent;
+        };
+        const counts = await flood(60, closed, 4);
+        assertStatuses(counts, [200, 429], [200]);
+        assert.ok((counts.get(200) ?? 0) > 10, 'the flood has more records than the namespace may have');
+        using colleague = await neighbours.attacker();
+        const submit = await submitter(colleague);
+        const { status, text } = await submit(anArtifact() as unknown as Json, 'after-the-flood');
+        assert.equal(status, 200, text);
+        const verdicts = await createNatsAudit(bus).read('team-a', 'observed', 0, 10_000);
+        assert.ok(verdicts.some(({ actor }) => actor === `agent/${colleague.name}`));
+      },
+      { named: 'request' },
+    );
+    assert.equal(await neighbours.metric('temper_audit_rejected_total'), 0);
+    await manager.streams.update('temper-audit', { max_msgs_per_subject: config.max_msgs_per_subject });
   });
 
   /** Submits artifacts for review, each with the given idempotency key. */
