@@ -357,6 +357,16 @@ export const OPERATOR_METRICS = {
     labels: ['stream'],
     help: 'Messages of each stream and keys of each bucket at the last check; temper-inbox: messages that wait or are in flight.',
   },
+  temper_nats_stream_removed_messages: {
+    type: 'gauge',
+    labels: ['stream'],
+    help: 'Records that temper-activity and temper-reports had and have not any more: they reached their age, or newer ones of the same agent or namespace replaced them.',
+  },
+  temper_audit_namespace_max_ratio: {
+    type: 'gauge',
+    labels: [],
+    help: 'Records in temper-audit of the namespace that has most, as a share of what a namespace may have; at 1 NATS rejects its evidence. The log of the operator names the namespace from 0.8 on.',
+  },
   temper_inbox_oldest_seconds: {
     type: 'gauge',
     labels: [],

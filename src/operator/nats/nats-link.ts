@@ -8,6 +8,7 @@ import { DEFAULT_STORE_BYTES, reconcileTopology, type StreamUsage } from '../../
 import type { Logger } from '../../telemetry/log.ts';
 import type { OperatorConfig } from '../config.ts';
 import type { AccountOwner } from './account-owner.ts';
+import { AuditAlarm } from './audit-alarm.ts';
 import type { OperatorMetrics } from '../../telemetry/temper-metrics.ts';
 
 export type NatsOptions = NonNullable<OperatorConfig['nats']>;
@@ -22,8 +23,6 @@ export interface NatsLinkDeps {
 
 const RETRY_MS = 2_000;
 const FOREIGN_INTERVAL_MS = 10_000;
-/** From here on the log has an error: the stream rejects evidence when it is full. */
-const AUDIT_ALARM_SHARE = 0.8;
 /** Interval of the check that restores deleted streams. */
 const TOPOLOGY_INTERVAL_MS = 60_000;
 
@@ -41,13 +40,14 @@ export class NatsLink implements AsyncDisposable {
   /** Since when no connection exists. */
   #since: Date;
   #lastWarning = '';
-  #isAuditNearlyFull = false;
+  readonly #auditAlarm: AuditAlarm;
   #isRefused = false;
 
   constructor(options: NatsOptions, deps: NatsLinkDeps) {
     this.#options = options;
     this.#deps = deps;
     this.#since = deps.clock.now();
+    this.#auditAlarm = new AuditAlarm(deps.log, deps.metrics);
     deps.metrics.watch('temper_nats_connected', {}, () => (this.unavailableSince() === undefined ? 1 : 0));
     deps.metrics.gauge('temper_nats_topology_ready', {}, 0);
     this.#running = this.#run();
@@ -179,6 +179,7 @@ export class NatsLink implements AsyncDisposable {
         ...(replicas === undefined ? {} : { replicas }),
       });
       await this.#deps.owner?.claim(connection, signal);
+      await this.#auditAlarm.checkNamespaces(connection);
       const { created, updated, drift } = report;
       metrics.gauge('temper_nats_topology_ready', {}, drift.length === 0 ? 1 : 0);
       if (created.length + updated.length > 0) log.info({ created, updated }, 'created or updated NATS streams');
@@ -192,7 +193,7 @@ export class NatsLink implements AsyncDisposable {
   }
 
   #reportUsage(usage: StreamUsage): void {
-    const { metrics, log, clock } = this.#deps;
+    const { metrics, clock } = this.#deps;
     const { stream, messages, bytes, maxBytes, firstTime, copies } = usage;
     metrics.gauge('temper_nats_stream_bytes', { stream }, bytes);
     metrics.gauge('temper_nats_stream_max_bytes', { stream }, maxBytes);
@@ -204,15 +205,9 @@ export class NatsLink implements AsyncDisposable {
       const age = messages === 0 ? 0 : (clock.now().getTime() - firstTime.getTime()) / 1_000;
       metrics.gauge('temper_inbox_oldest_seconds', {}, Math.max(0, age));
     }
-    if (stream !== STREAMS.audit) return;
-    const isNearlyFull = bytes >= AUDIT_ALARM_SHARE * maxBytes;
-    if (isNearlyFull && !this.#isAuditNearlyFull) {
-      log.error(
-        { bytes, maxBytes },
-        'the audit stream is nearly full; a full one rejects observed evidence, and nothing is forged',
-      );
-    }
-    this.#isAuditNearlyFull = isNearlyFull;
+    if (stream === STREAMS.activity || stream === STREAMS.reports)
+      metrics.gauge('temper_nats_stream_removed_messages', { stream }, usage.removed);
+    if (stream === STREAMS.audit) this.#auditAlarm.checkStream(usage);
   }
 
   #onState({ connected, reason }: ConnectionState): void {

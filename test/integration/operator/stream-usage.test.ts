@@ -24,6 +24,11 @@ describe('the size of streams', () => {
     const facts = { text: 'x'.repeat(90_000) };
     const record = { action: 'tool.accepted', actor: 'agent/a', evidence: 'observed', subject: 'x', facts } as const;
     for (let index = 0; index < 6; index += 1) await audit.append({ namespace: 'team-a', agentUid: 'a' }, record);
+    // Four messages of a stream that keeps three.
+    const owner = await bus.connect('operator');
+    await owner.manager.streams.update('temper-activity', { max_msgs_per_subject: 3 });
+    const call = { ...record, action: 'tool.brokered', facts: {} };
+    for (let index = 0; index < 4; index += 1) await audit.append({ namespace: 'team-a', agentUid: 'a' }, call);
     await createNatsInbox(gateway).publish(newUid(), { uid: 'user', key: 'k' }, newMessage('waits'));
     const gauges = new Map<string, number>();
     const logLines: string[] = [];
@@ -55,6 +60,8 @@ describe('the size of streams', () => {
     assert.equal(gauges.get('temper_nats_stream_messages temper-audit'), 6);
     assert.ok((gauges.get('temper_nats_stream_bytes temper-audit') ?? 0) > 500_000);
     assert.equal(gauges.get('temper_nats_stream_max_bytes temper-audit'), Math.floor(STORE_BYTES * 0.14));
+    assert.equal(gauges.get('temper_nats_stream_removed_messages temper-activity'), 1);
+    assert.equal(gauges.get('temper_audit_namespace_max_ratio'), 6 / 200_000);
     assert.equal(gauges.get('temper_nats_stream_messages temper-inbox'), 1);
     const age = gauges.get('temper_inbox_oldest_seconds') ?? -1;
     assert.ok(age >= 0 && age < 60, String(age));
