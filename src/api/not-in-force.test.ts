@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { describeNotInForce, entryOf, type FieldNotInForce, fieldsNotInForce } from './not-in-force.ts';
 
 const TABLE: FieldNotInForce[] = [
-  { kind: 'Capability', field: 'spec.backend.later', where: 'run', plan: 'call it' },
+  { kind: 'Capability', field: 'spec.backend.later', where: 'run', reason: 'a run calls it' },
   { kind: 'Agent', field: 'spec.triggers[].later', where: 'cluster', plan: 'wait' },
   { kind: 'Agent', field: 'spec.later', where: 'everywhere', plan: 'do more' },
 ];
@@ -13,7 +13,7 @@ describe('fields that are not in force', () => {
     const described = (kind: 'Agent' | 'Capability', spec: object) =>
       fieldsNotInForce(kind, spec, TABLE).map(describeNotInForce);
     assert.deepEqual(described('Capability', { backend: { later: {} } }), [
-      'spec.backend.later has no effect with temper run yet; it will call it',
+      'spec.backend.later has an effect only on a cluster: a run calls it',
     ]);
     assert.deepEqual(described('Agent', { triggers: [{}, { later: 1 }], later: false }), [
       'spec.triggers[].later has no effect on a cluster yet; it will wait',

@@ -48,7 +48,10 @@ function fieldTable(kind: KindName, name: string, schema: Structural): string {
 
 function notInForceMark(kind: KindName, field: string): string {
   const entry = entryOf(kind, field);
-  return entry === undefined ? '' : ` **Not in force:** ${cell(describeNotInForce(entry))}.`;
+  if (entry === undefined) return '';
+  if (entry.where === 'run' && field !== entry.field) return ' **Only on a cluster.**';
+  if (entry.where === 'run') return ` **Only on a cluster:** ${cell(entry.reason)}.`;
+  return ` **Not in force:** ${cell(describeNotInForce(entry))}.`;
 }
 
 /** All fields below a schema, depth first, in the order of the schema. A separate section describes the conditions. */

@@ -122,7 +122,7 @@ const WorkspaceFiles = Type.Array(
     maxItems: 8,
     'x-kubernetes-list-type': 'map',
     'x-kubernetes-list-map-keys': ['path'],
-    description: 'Files from ConfigMaps, mounted read-only in the workspace. Only on a cluster.',
+    description: 'Files from ConfigMaps, mounted read-only in the workspace.',
   },
 );
 

@@ -129,4 +129,9 @@ describe('warnings about manifests', () => {
     const names = builtInDescriptors().map(({ name }) => name);
     for (const tool of Object.values(TOOLS_OF_GRANTS).flat()) assert.ok(names.includes(tool), tool);
   });
+
+  it('a manifest with fields for clusters alone has no warning', async () => {
+    const agent = '  sandbox: {class: gvisor, workspace: {size: 1Gi}}\n  idle: {scaleToZeroAfter: 5m}';
+    assert.deepEqual(await warningsOf(agent, '  quotas: {cpu: "8", memory: 16Gi}'), []);
+  });
 });

@@ -27,7 +27,8 @@ import { openModelSource } from './model-source.ts';
 import { countUsage } from './model-usage.ts';
 import { assertMessages } from '../input/message-text.ts';
 import { createPrinter } from './printer.ts';
-import { proxyNote } from './proxy-note.ts';
+import { clusterFieldsNote } from './notes/cluster-fields-note.ts';
+import { proxyNote } from './notes/proxy-note.ts';
 import { environmentRedactor, redactingIo } from './redact.ts';
 import type { RunOptions } from './run-options.ts';
 import { noteIdle, readServedPorts, serveTeam } from './schedules/serve-team.ts';
@@ -51,6 +52,7 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
       io.environment,
       agents.map((one) => one.agent),
     ),
+    clusterFieldsNote(agents),
   ])
     if (text !== undefined) io.error(`note: ${text}\n`);
   const ports = await readServedPorts(options, io);

@@ -1,4 +1,4 @@
-/** The module below `src` that acts on each spec field, and the fields that only human readers use. */
+/** The modules below `src` that act on each spec field, one per runtime at least, and the fields that only human readers use. */
 
 const ARTIFACT = 'spec.artifact';
 const TO_AGENT = 'spec.promotion.toAgent';
@@ -34,7 +34,9 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     'schedule/run-message.ts': ['spec.schedule.message', 'spec.schedule.session'],
     'schedule/quiet-hours.ts': ['spec.schedule.quietHours.from', 'spec.schedule.quietHours.to'],
     'pod/agent/program/pod-programs.ts': ['spec.limits.concurrency'],
+    'standalone/messages/dispatcher.ts': ['spec.limits.concurrency'],
     'operator/agent/observe.ts': ['spec.trustPolicyRef.name'],
+    'cli/run/select-agent.ts': ['spec.trustPolicyRef.name'],
     'operator/agent/configured-parts.ts': ['spec.sandbox.class'],
     'engine/engine-context.ts': ['spec.grants.environment'],
     'engine/agent-model.ts': ['spec.model.primary', 'spec.model.fallbacks'],
@@ -122,6 +124,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     'policy/rules/children.ts': ['spec.children.generations'],
     'api/limits/priority.ts': ['spec.maxPriority'],
     'policy/rules/schedules.ts': ['spec.schedules.perAgent', 'spec.schedules.runsPerHour'],
+    'policy/rules/common.ts': ['spec.suspend'],
     'policy/untrusted-source.ts': ['spec.tainted.sources'],
     'policy/private-data/sources.ts': ['spec.privateData.sources'],
     'policy/trust/ladder.ts': ['spec.level.initial', `${CATEGORY}.category`, `${CATEGORY}.initial`],
@@ -198,6 +201,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     'gateway/pull-requests/follow.ts': ['spec.promotion.toShared.gitOps.connection'],
     'review/pull-requests/draft.ts': ['spec.promotion.toShared.gitOps.branch', 'spec.promotion.toShared.gitOps.path'],
     'operator/agent/admission.ts': ['spec.quotas.agents', 'spec.suspend'],
+    'standalone/children/local-children.ts': ['spec.quotas.agents'],
     'agent/quotas.ts': [
       'spec.quotas.tokensPerHour',
       'spec.quotas.tokensPerDay',
@@ -270,17 +274,18 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     'discovery/capability-descriptor.ts': ['spec.hasSideEffects', 'spec.tool.inputSchema', 'spec.tool.outputSchema'],
     'gateway/capabilities/http-tool.ts': ['spec.backend.http.method'],
     'a2a/client/peer-client.ts': ['spec.backend.a2a.version'],
-    'capabilities/assess.ts': ['http', 'a2a'].flatMap((kind) => [
-      `spec.backend.${kind}.url`,
-      `spec.backend.${kind}.connection`,
-    ]),
+    'capabilities/assess.ts': [
+      'spec.backend.mcp.server',
+      ...['http', 'mcp', 'a2a'].flatMap((kind) => [`spec.backend.${kind}.url`, `spec.backend.${kind}.connection`]),
+    ],
     'cli/mcp/servers/capability-tools.ts': [
       'spec.backend.mcp.url',
       'spec.backend.mcp.server',
       'spec.backend.mcp.tool',
       'spec.backend.mcp.connection',
+      'spec.backend.mcp.digest',
     ],
-    'gateway/capabilities/mcp/mcp-tool.ts': ['spec.backend.mcp.digest'],
+    'gateway/capabilities/mcp/mcp-tool.ts': ['spec.backend.mcp.digest', 'spec.backend.mcp.tool'],
   },
   Approval: {
     'gateway/cluster/demotions.ts': ['spec.decision', 'spec.subject.promotion.digest'],
@@ -300,7 +305,14 @@ export const FOR_HUMAN_READERS: readonly string[] = [
   'Approval.spec.reason',
 ];
 
-/** Kinds that record a decision. `temper run` writes and reads them in its state folder; on a cluster see NOT_IN_FORCE. */
+/** Fields that `temper run` reads and does not act on: a stored request has the steps of its escalation, the judgement of recorded answers the setting. */
+export const READ_FOR_ANOTHER_RUNTIME: readonly string[] = [
+  'TrustPolicy.spec.promotion.toAgent.reportedEvidence',
+  'TrustPolicy.spec.approvals.escalation[].after',
+  'TrustPolicy.spec.approvals.escalation[].to',
+];
+
+/** Kinds that record a decision. `temper run` writes and reads them in its state folder, and on a cluster the operator and users do. */
 export const WRITTEN_BY_TEMPER: readonly string[] = ['ApprovalRequest', 'Approval'];
 
 /** The modules below `src` that make an ApprovalRequest, by what it is about. Each gives it the times of `spec.approvals`. */

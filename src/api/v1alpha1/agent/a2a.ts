@@ -63,7 +63,7 @@ export const A2aSettings = Type.Object(
   {
     ...closed,
     description:
-      'Makes the agent available to agents and programs elsewhere over A2A, the Agent2Agent protocol. Only on a cluster. Child agents are never available.',
+      'Makes the agent available to agents and programs elsewhere over A2A, the Agent2Agent protocol. Child agents are never available.',
   },
 );
 export type A2aSettings = Static<typeof A2aSettings>;
