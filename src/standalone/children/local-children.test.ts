@@ -27,4 +27,13 @@ describe('the admission of a child in one process', () => {
     const within = { network: 'None' as const };
     assert.deepEqual(admitted(anAgentSpec({ constraints: within }), policy).constraints, within);
   });
+
+  it('a child beyond the agents that the policy allows is refused, and one within them is not', () => {
+    const child = anAgentSpec();
+    assert.throws(() => admitted(child, { quotas: { agents: 1 } }), {
+      code: 'TEMPER_CHILD_REFUSED',
+      message: /^1 agents exist, and spec\.quotas\.agents of TrustPolicy "standard" allows 1;/,
+    });
+    assert.equal(admitted(child, { quotas: { agents: 2 } }).prompt.system, child.prompt.system);
+  });
 });

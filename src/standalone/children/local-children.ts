@@ -72,7 +72,20 @@ export function admittedSpec(
 ): AgentSpec {
   const admission = admitChild(request, factsOf(request, parent, family));
   if ('refused' in admission) throw new TemperError('TEMPER_CHILD_REFUSED', admission.refused);
+  assertWithinQuota(admission.spec.trustPolicyRef.name, [parent, ...family.members()]);
   return admission.spec;
+}
+
+/** On a cluster the operator creates an agent beyond the quota and gives it no pod; here it is not created. */
+function assertWithinQuota(policyName: string, members: readonly Member[]): void {
+  const under = members.filter(({ policy }) => policy.metadata.name === policyName);
+  const count = new Set(under.map(memberKey)).size;
+  const agents = under[0]?.policy.spec.quotas?.agents;
+  if (agents === undefined || count < agents) return;
+  throw new TemperError(
+    'TEMPER_CHILD_REFUSED',
+    `${count} agents exist, and spec.quotas.agents of TrustPolicy "${policyName}" allows ${agents}; end one with agent_kill`,
+  );
 }
 
 function factsOf(request: ChildRequest, parent: Member, family: Pick<Family, 'members' | 'find'>) {
