@@ -42,7 +42,6 @@ describe('the command line', () => {
     assert.equal(await run(plugin(), 'get', 'agents', '--kubeconfig', cluster.kubeconfig), 0);
     assert.equal(cluster.requests.length, 1);
     await assert.rejects(run(plugin(), 'trace', 'x'), { code: 'TEMPER_USAGE' });
-    await assert.rejects(run(plugin(), 'audit'), { code: 'TEMPER_USAGE' });
   });
 
   it('the help of the kubectl plug-in omits the verbs that it refuses', async () => {
@@ -55,6 +54,22 @@ describe('the command line', () => {
       assert.match(io.printed(), /^ {2}get /m);
       assert.equal(verbs.test(io.printed()), isListed);
     }
+  });
+
+  it('every verb in the help of the kubectl plug-in acts on a cluster, or lists a subcommand that does', async () => {
+    const program = createProgram(plugin(), () => {});
+    const help = program.createHelp();
+    const groups = help.visibleCommands(program).filter(({ commands }) => commands.length > 0);
+    const empty = groups.filter((group) => help.visibleCommands(group).every((verb) => verb.name() === 'help'));
+    assert.ok(groups.length > 5);
+    assert.deepEqual(
+      empty.map((group) => group.name()),
+      [],
+    );
+    const io = plugin();
+    await assert.rejects(run(io, 'audit'), { exitCode: 1 });
+    assert.match(io.errors(), /verify the provenance chain of the cluster[^]*^ {2}verify [^]*^ {2}show /m);
+    assert.doesNotMatch(io.errors(), /--adopt/);
   });
 
   it('an error that repeats untrusted text controls no terminal', async () => {

@@ -67,7 +67,8 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   addToolAudit(tool, io, finish);
   addPackages(tool, io, finish);
   addRegistryVerbs(tool, io, finish);
-  addSkillVerbs(program.command('skill').description('check, export, push and pull skills'), io, finish);
+  const skill = program.command('skill', { hidden: isPlugin(io) }).description('check, export, push and pull skills');
+  addSkillVerbs(skill, io, finish);
   addModel(program.command('model').description('test models and replay scripts'), io, finish);
   addNats(program, io, finish);
   addServe(
@@ -162,23 +163,14 @@ function addTrace(program: Command, io: CliIo, finish: SetExitCode): void {
 /** Adds the verbs for the provenance chain of a state folder; `verify` and `show` also read the one of a cluster. */
 function addAudit(program: Command, io: CliIo, finish: SetExitCode): void {
   const run = async (options: AuditOptions): Promise<void> => {
-    refusePlugin('audit', io);
     const { audit } = await import('./audit/audit.ts');
     const { readingState } = await import('./state/state-folder.ts');
     finish(await readingState(options.state, () => audit(options, io)));
   };
-  const command = program
-    .command('audit')
-    .description('verify the provenance chain and print its records')
-    .option('--subject <text>', 'only records of this tool or session: a name, a digest or an id')
-    .option(
-      '--adopt',
-      'take over a state folder that another user, another machine or an earlier version wrote; its tools become inactive',
-    )
-    .option('--with-tools', 'with --adopt: trust its forged tools and approvals too')
-    .addOption(state())
-    .addOption(output())
-    .action(run);
+  const command = program.command('audit');
+  // The records of a whole cluster have no form of their own, so the plug-in prints the help with the two subcommands.
+  if (isPlugin(io)) command.description('verify the provenance chain of the cluster');
+  else addRecords(command).action(run);
   const onCluster = async (options: ClusterOptions & AuditOptions): Promise<void> => {
     const { clusterAudit } = await import('./cluster/audit/cluster-audit.ts');
     finish(await clusterAudit(options, io));
@@ -204,6 +196,20 @@ function addAudit(program: Command, io: CliIo, finish: SetExitCode): void {
       const options = { ...verb.optsWithGlobals<ClusterOptions & AuditOptions>(), tool };
       return selectsCluster(options, io) ? onCluster(options) : run({ ...options, view: 'life' });
     });
+}
+
+/** Adds the options for printing the records of a state folder. */
+function addRecords(command: Command): Command {
+  return command
+    .description('verify the provenance chain and print its records')
+    .option('--subject <text>', 'only records of this tool or session: a name, a digest or an id')
+    .option(
+      '--adopt',
+      'take over a state folder that another user, another machine or an earlier version wrote; its tools become inactive',
+    )
+    .option('--with-tools', 'with --adopt: trust its forged tools and approvals too')
+    .addOption(state())
+    .addOption(output());
 }
 
 /** Adds the verbs for decisions: files in a state folder, Approvals on a cluster. */
