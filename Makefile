@@ -119,7 +119,7 @@ structure: setup ## Check words, imports, folders, documentation and the lock fi
 
 unused: setup ## Find unused code, files and packages
 	@$(NODE) node_modules/knip/bin/knip.js
-	@$(NODE) node_modules/knip/bin/knip.js --production --config knip.production.json --include files
+	@$(NODE) node_modules/knip/bin/knip.js --production --config knip.production.json --include files,exports
 
 verify: setup ## generate, format, lint, typecheck, unused code, structure, clean tree
 	@set -e; before=$$(git status --porcelain 2>/dev/null | cksum); \

@@ -1,5 +1,4 @@
 import type { Clock } from '../lib/clock.ts';
-import { TemperError } from '../lib/errors.ts';
 import type { IdGenerator } from '../lib/ids.ts';
 import type { JetStreamConnection } from '../nats/connection/connection.ts';
 import type { StorageQuota } from '../nats/residents/storage-quota.ts';
@@ -42,15 +41,3 @@ export interface GatewayModule extends AsyncDisposable {
 }
 
 export type OpenModule = (context: ModuleContext) => Promise<GatewayModule>;
-
-/** An empty module: the gateway delivers messages, and agents have no models. */
-export const openEmptyModule: OpenModule = async () => ({
-  routes: [],
-  catalog: { resolve: () => undefined },
-  usage: { agent: noLedger, policy: noLedger, breakdown: noLedger },
-  [Symbol.asyncDispose]: async () => undefined,
-});
-
-async function noLedger(): Promise<never> {
-  throw new TemperError('TEMPER_NOT_FOUND', 'this gateway has no ledger');
-}

@@ -1,4 +1,3 @@
-import { CONDITIONS } from '../api/v1alpha1/reasons.ts';
 import type { Condition } from '../api/v1alpha1/common.ts';
 
 /** The desired content of a condition. `lastTransitionTime` follows from the comparison with the existing condition. */
@@ -133,11 +132,6 @@ export function reasonOf(conditions: readonly Condition[] | undefined, type: str
 /** Has the operator written the conditions? Until then they are absent, or the default of the CRD. */
 export function isReconciled(conditions: readonly Condition[] | undefined): boolean {
   return conditions !== undefined && reasonOf(conditions, 'Ready') !== 'Pending';
-}
-
-/** Is the reason documented for this condition type of the kind? */
-export function isKnownReason(kind: keyof typeof CONDITIONS, type: string, reason: string): boolean {
-  return CONDITIONS[kind].some((entry) => entry.type === type && Object.hasOwn(entry.reasons, reason));
 }
 
 function truncated(message: string): string {

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
-import { isKnownReason, updateConditions } from './conditions.ts';
+import { isKnownReason } from './conditions.testing.ts';
+import { updateConditions } from './conditions.ts';
 import {
   agentFieldsInForceCondition,
   canForgeCondition,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { isSigned, parseWebhookHeaders, parseWebhookKeys, webhookSignature } from './signature.ts';
+import { webhookSignature } from './signature.testing.ts';
+import { isSigned, parseWebhookHeaders, parseWebhookKeys } from './signature.ts';
 
 /** The example of the specification of Standard Webhooks. */
 const KEY = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';

@@ -62,15 +62,6 @@ export function isSigned(
   return isGenuine;
 }
 
-/** The header `webhook-signature`. */
-export function webhookSignature(
-  key: Uint8Array,
-  { id, timestamp }: Omit<WebhookHeaders, 'signatures'>,
-  body: string,
-): string {
-  return `v1,${digestOf(key, id, timestamp, body).toString('base64')}`;
-}
-
 function digestOf(key: Uint8Array, id: string, timestamp: number, body: string): Buffer {
   return createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest();
 }

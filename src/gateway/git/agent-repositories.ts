@@ -10,8 +10,6 @@ export interface AgentRepositories {
   tool(namespace: string, name: string): GitTool | undefined;
 }
 
-export const NO_REPOSITORIES: AgentRepositories = { list: () => [], tool: () => undefined };
-
 export function openRepositories(connections: readonly Connection[], deps: GitToolDeps): AgentRepositories {
   const named = connections.flatMap((one) => (one.repository === undefined ? [] : [one as RepositoryConnection]));
   const namespaces = new Set(named.flatMap((one) => one.namespaces));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import { isKnownReason } from '../conditions.ts';
+import { isKnownReason } from '../conditions.testing.ts';
 import type { ApplyResult } from './apply.ts';
 import type { ObservedAgent } from './observed.ts';
 import { plan } from './plan.ts';

@@ -6,7 +6,7 @@ import { hasConnection } from '../../capabilities/assess.ts';
 import { anAgent } from '../../discovery/agent-means.testing.ts';
 import { capabilityEntry } from '../../discovery/entry.ts';
 import { buildResult } from '../../discovery/result.ts';
-import { isKnownReason } from '../conditions.ts';
+import { isKnownReason } from '../conditions.testing.ts';
 import { aCapability } from './capability.testing.ts';
 import { capabilityStatus, type PlanContext, planNamespace } from './plan.ts';
 import { pruneCapability, type StoredCapability } from './stored-capability.ts';

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
 import type { JsonObject } from '../../../src/lib/json.ts';
-import { isKnownReason } from '../../../src/operator/conditions.ts';
+import { isKnownReason } from '../../../src/operator/conditions.testing.ts';
 import { type StoredAgent, type StoredPolicy, TYPES } from '../../../src/operator/kube/types.ts';
 import type { ApiResponse } from '../../cluster/api-client.ts';
 import { type Draw, seededDraw, oneOf } from '../../support/fuzz/hostile-values.ts';

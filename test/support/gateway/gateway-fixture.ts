@@ -8,7 +8,8 @@ import { text } from 'node:stream/consumers';
 import { NAMESPACE_OBJECTS } from '../../../src/api/cluster.ts';
 import { type GatewayConfig, gatewayConfig } from '../../../src/gateway/config.ts';
 import { runGateway } from '../../../src/gateway/gateway.ts';
-import { openEmptyModule, type OpenModule } from '../../../src/gateway/modules.ts';
+import type { OpenModule } from '../../../src/gateway/modules.ts';
+import { TemperError } from '../../../src/lib/errors.ts';
 import { createLogger } from '../../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
 import type { ApiObject } from '../../cluster/api-client.ts';
@@ -26,10 +27,18 @@ const GROUP = '/apis/temper.dev/v1alpha1/namespaces';
 /** A fixed usage report, because these replicas have no ledger. */
 const FIXED_TOKENS = { inputTokens: 40, outputTokens: 2, costMicros: 7, inFlightTokens: 0 };
 const FIXED_USAGE = { window: 'hour', ...FIXED_TOKENS, networkBytes: 0 } as const;
-const openPartsWithUsage: OpenModule = async (context) => {
+/** The gateway delivers messages, and agents have no models. */
+const openModuleWithoutModels: OpenModule = async () => {
   const report = async () => ({ windows: [FIXED_USAGE], limits: {} });
-  const empty = await openEmptyModule(context);
-  return { ...empty, usage: { ...empty.usage, agent: report, policy: report } };
+  const breakdown = async (): Promise<never> => {
+    throw new TemperError('TEMPER_NOT_FOUND', 'this gateway has no ledger');
+  };
+  return {
+    routes: [],
+    catalog: { resolve: () => undefined },
+    usage: { agent: report, policy: report, breakdown },
+    [Symbol.asyncDispose]: async () => undefined,
+  };
 };
 
 export interface HttpResponse {
@@ -199,7 +208,7 @@ export class GatewayFixture implements AsyncDisposable {
 
   async startReplica(
     change: Partial<GatewayConfig> = {},
-    openParts: OpenModule = openPartsWithUsage,
+    openParts: OpenModule = openModuleWithoutModels,
   ): Promise<GatewayReplica> {
     const stopping = new AbortController();
     const listening = Promise.withResolvers<{ port: number; healthPort: number; webhookPort?: number | undefined }>();

@@ -13,7 +13,7 @@ import type { TrustPolicy, TrustPolicySpec } from '../../../src/api/v1alpha1/tru
 import type { GatewayDeps } from '../../../src/gateway/deps.ts';
 import { type BrokeredTools, NO_BROKERED_TOOLS } from '../../../src/gateway/brokered/port.ts';
 import { executedGitTool } from '../../../src/gateway/brokered/start.ts';
-import { type AgentRepositories, NO_REPOSITORIES } from '../../../src/gateway/git/agent-repositories.ts';
+import type { AgentRepositories } from '../../../src/gateway/git/agent-repositories.ts';
 import { WatchedCatalog } from '../../../src/gateway/discovery/catalog.ts';
 import { WatchedAgentDirectory } from '../../../src/gateway/cluster/agent-directory.ts';
 import { createAnswerSignatures } from '../../../src/gateway/delivery/answer-signatures.ts';
@@ -132,7 +132,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
   /** The connections that Capabilities may name. */
   readonly connections = new Set<string>();
   /** The repositories of connections. */
-  repositories: AgentRepositories = NO_REPOSITORIES;
+  repositories: AgentRepositories = { list: () => [], tool: () => undefined };
   /** True: the request takes effect and its response is lost. */
   losesResponse: (url: string) => boolean = () => false;
   /** The keys of withheld sources. */

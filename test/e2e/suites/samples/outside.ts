@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { it } from 'node:test';
-import { parseWebhookKeys, webhookSignature } from '../../../../src/events/webhook/signature.ts';
+import { webhookSignature } from '../../../../src/events/webhook/signature.testing.ts';
+import { parseWebhookKeys } from '../../../../src/events/webhook/signature.ts';
 import type { ApiResponse } from '../../../cluster/api-client.ts';
 import { poll, pollValue } from '../../../support/poll.ts';
 import { RELEASE_NAMESPACE } from '../../support/installed-cluster.ts';
