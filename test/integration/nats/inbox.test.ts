@@ -254,13 +254,9 @@ describe('the inbox of an agent', () => {
       for (let turn = 0; turn < round; turn += 1) await setImmediate();
       cancel.abort();
       const [delivery] = await Promise.all([cancelled, sent]);
-      const start = performance.now();
-      const { message, coordinates } = delivery ?? (await next(inbox, uid));
+      const { message, coordinates, redelivery } = delivery ?? (await next(inbox, uid));
       assert.equal(message.text, String(round));
-      assert.ok(
-        performance.now() - start < 10_000,
-        'the message stayed with the cancelled fetch until its ack deadline',
-      );
+      assert.notEqual(redelivery, 'timeout', 'the message stayed with the cancelled fetch until its ack deadline');
       await inbox.ack(coordinates);
     }
   });

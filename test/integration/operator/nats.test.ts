@@ -158,9 +158,8 @@ describe('an operator and its NATS server', () => {
     );
     const since = agentActivity().unavailableSince();
     assert.ok(since instanceof Date && outages[0]?.getTime() === since.getTime());
-    const start = performance.now();
+    // The server comes back only after this request: one that waited for the connection would not end.
     await assert.rejects(agentActivity().pending(uid, NEVER_ABORTED), { code: 'TEMPER_BUS_UNAVAILABLE' });
-    assert.ok(performance.now() - start < 4_000, 'a request does not wait for the connection');
     await server.restart();
     await waitUntilConnected();
     await pollValue(
@@ -208,7 +207,6 @@ describe('an operator and its NATS server', () => {
     );
     assert.deepEqual(await inbox.depth(metadata.uid), { pending: 0, inFlight: 1 });
     const died = { namespace: 'team-a', name: status?.pod?.name ?? '' };
-    const start = performance.now();
     await apiServer.client.delete(TYPES.pods, died, { gracePeriodSeconds: 0 }, NEVER_ABORTED);
     const isReplaced = (agent: StoredAgent) =>
       agent.status?.pod !== undefined && agent.status.pod.uid !== status?.pod?.uid;
@@ -216,7 +214,7 @@ describe('an operator and its NATS server', () => {
     const second = await next();
     assert.equal(second?.message.text, 'work');
     assert.equal(second?.coordinates.deliveries, 2);
-    assert.ok(performance.now() - start < first.ackWaitMs / 2, 'before the ack deadline');
+    assert.equal(second?.redelivery, 'podDeleted', 'the operator redelivered it, and not its ack deadline');
     // The first delivery has ended: releasing it must not affect the second delivery.
     const { streamSequence, deliveries } = first.coordinates;
     assert.equal(await agentActivity().redeliver(metadata.uid, [{ streamSequence, deliveries }], NEVER_ABORTED), 0);
