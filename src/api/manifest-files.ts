@@ -51,7 +51,7 @@ function isHidden(path: string): boolean {
   return path.split(sep).some((part) => /^\.[^.]/.test(part) || part === 'node_modules');
 }
 
-/** The bytes of a file, or undefined when the file exceeds LARGEST_FILE. Never reads more than one byte beyond the limit. */
+/** The bytes of a file, or undefined when the file exceeds MAX_FILE_BYTES. Never reads more than one byte beyond the limit. */
 export async function readBounded(path: string): Promise<Uint8Array | undefined> {
   let handle: FileHandle | undefined;
   try {
