@@ -65,7 +65,7 @@ const NO_MANIFEST: Finding = {
   path: ['apiVersion'],
   rule: 'manifest',
   message:
-    'this is no manifest: it has no apiVersion, kind, metadata or spec; is it the data of another program, such as Helm values?',
+    'this is not a manifest: it has no apiVersion, kind, metadata or spec; is it the data of another program, such as Helm values?',
   fix: `name the manifests with -f instead of their folder, move this file to another folder, or begin a manifest with apiVersion: ${API_VERSION}`,
 };
 

@@ -117,7 +117,7 @@ export function earlyRemoval(
 
 /**
  * Is the last record of the head too young to have passed its age? The time of the record counts: a chain that begins on an old stream, and
- * a leader that was away, sign old records late.
+ * a leader that was not running, sign old records late.
  */
 export function isTooYoungToExpire(head: SignedHead, { maxAgeMs }: Pick<StreamBounds, 'maxAgeMs'>, now: Date): boolean {
   return !(now.getTime() - Date.parse(recordTime(head)) >= maxAgeMs - SIGNING_DELAY_MS);

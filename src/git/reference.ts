@@ -26,7 +26,7 @@ const SEGMENT = /^[A-Za-z0-9._-]{1,100}$/;
 export function parseGitReference(text: string): GitReference {
   const [, url = '', name = '', folder = ''] = (text.length <= MAX_LENGTH ? FORM.exec(text) : null) ?? [];
   const parsed = URL.parse(url);
-  if (parsed === null) throw invalid(text, 'is no reference to a Git repository');
+  if (parsed === null) throw invalid(text, 'is not a reference to a Git repository');
   assertName(text, name);
   assertFolder(text, folder);
   return { url, ...serverOf(text, parsed), name: name === '' ? 'HEAD' : name, folder, text };

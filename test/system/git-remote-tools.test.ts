@@ -191,7 +191,7 @@ describe('git_fetch and git_push', { skip: CAN ? false : 'needs Linux on x86_64 
     await refuses(push(made, { branch: 'agents' }), denied, /begin with agents\//);
     await refuses(push(made, { branch: 'release' }), denied, /begin with agents\//);
     for (const branch of ['agents/../main', 'agents//x', 'agents/.x', 'agents/x.lock', '--force', '+main', 'a:b'])
-      await refuses(push(made, { branch }), 'TEMPER_TOOL_INPUT_INVALID', /no name of a branch/);
+      await refuses(push(made, { branch }), 'TEMPER_TOOL_INPUT_INVALID', /not the name of a branch/);
     await refuses(push('f'.repeat(40)), 'TEMPER_NOT_FOUND', /no commit f/);
     git = { url: ADDRESS };
     await refuses(push(made), denied, /for reading/);

@@ -67,7 +67,7 @@ const INEXPRESSIBLE = {
 function readTool(tool: JsonObject, path: string): ReturnType<typeof toolSpec> {
   const given = objectAt(tool, 'function');
   if (textAt(tool, 'type') !== 'function' || given === undefined)
-    throw refused(path, 'is no function; a provider cannot act for an agent of Temper');
+    throw refused(path, 'is not a function; a provider cannot act for an agent of Temper');
   return toolSpec(given, 'parameters', `${path}.function`);
 }
 

@@ -46,7 +46,7 @@ function failureIn(error: Json | undefined): CallReply {
 }
 
 function invalidReply(): CallReply {
-  const message = 'the pod of the agent answered with something that is no result of a call';
+  const message = 'the pod of the agent answered with something that is not the result of a call';
   return { ok: false, error: { code: 'TEMPER_TOOL_OUTPUT_INVALID', message } };
 }
 

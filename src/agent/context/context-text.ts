@@ -32,7 +32,7 @@ const MAX_PART_CHARACTERS = 8_000;
 const MAX_CHARACTERS = 24_000;
 
 const HEADER =
-  '[The context of this agent: files of its workspace and values of its memory, as they are now. They are no message of the user.]';
+  '[The context of this agent: files of its workspace and values of its memory, as they are now. They are not a message of the user.]';
 
 /**
  * The text of a context, in the order of the manifest. The same parts always give the same text, so that the prompt cache of a provider stays

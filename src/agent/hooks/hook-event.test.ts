@@ -41,13 +41,13 @@ describe('the directive of a hook', () => {
     ['tool-call', { deny: true }, /must be a text/],
     ['tool-call', { allow: false }, /refuse a call with "deny"/],
     ['tool-call', { deny: 'x', allow: true }, /both "deny" and "allow"/],
-    ['tool-call', { stop: true }, /no directive at tool-call/],
-    ['turn-end', { deny: 'x' }, /no directive at turn-end/],
+    ['tool-call', { stop: true }, /not a directive at tool-call/],
+    ['turn-end', { deny: 'x' }, /not a directive at turn-end/],
     ['turn-end', { stop: 'yes' }, /must be true/],
     ['turn-end', { stop: true, continue: true }, /both/],
     ['turn-end', { continue: true, message: 7 }, /must be a text/],
     ['turn-end', { stop: true, result: 'x'.repeat(100_001) }, /100003 characters/],
-    ['turn-start', { continue: true }, /no directive at turn-start/],
+    ['turn-start', { continue: true }, /not a directive at turn-start/],
   ];
   for (const [type, output, problem] of malformed) {
     it(`a hook that gives ${JSON.stringify(output).slice(0, 60)} at ${type} has failed`, () => {

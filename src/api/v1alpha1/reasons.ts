@@ -257,7 +257,7 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         Callable: 'Gateways execute calls of the tool.',
         Loadable: 'Agents find the skill, and load its text.',
         CatalogueOnly:
-          'Agents find the entry, and can neither call nor load it: a tool without spec.backend, a skill without spec.content, or another type. This is no fault.',
+          'Agents find the entry, and can neither call nor load it: a tool without spec.backend, a skill without spec.content, or another type. This is not a fault.',
         EgressDisabled: 'Gateways reach hosts through the egress proxy only. Set egress.enabled of the chart.',
         ConnectionMissing:
           'The connection that the backend or requiredSecrets names does not exist or is not for the namespace. The platform team adds the namespace to it.',
@@ -316,7 +316,7 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         TimedOut:
           'No approver decided before the timeout of the policy (approvals), which denies the request. A promotion is requested again after its cool-down, a rise of a level with another version of the Agent or of the TrustPolicy.',
         Expired:
-          'Nothing is left to decide: the tool is gone or out of service, another request asks the same, the rise does not apply any more, or the message of the call has ended.',
+          'Nothing is left to decide: the tool was deleted or is out of service, another request asks the same, the rise does not apply any more, or the message of the call has ended.',
       },
     },
     {

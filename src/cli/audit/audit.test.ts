@@ -83,7 +83,7 @@ describe('temper audit', () => {
     await assert.rejects(checked(), { code: 'TEMPER_AUDIT_CHAIN_INVALID' });
     const signed = { sequence: 7, records: 7, digest: 'sha256:0', time: 't', key: 'k', signature: 's' };
     for (const [text, message] of [
-      ['head', /is no checkpoint/],
+      ['head', /is not a checkpoint/],
       [JSON.stringify(signed), /is a signed head of a cluster; name the cluster/],
     ] as const) {
       await writeFile(file, text);

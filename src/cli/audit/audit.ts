@@ -65,14 +65,14 @@ function printRecords(all: readonly ChainedRecord[], options: AuditOptions, io: 
   else showRecords(chosen, io);
 }
 
-/** Throws TEMPER_USAGE for a file that is no checkpoint, also for a signed head of a cluster. */
+/** Throws TEMPER_USAGE for a file that is not a checkpoint, also for a signed head of a cluster. */
 async function readCheckpoint(file: string, io: CliIo): Promise<Checkpoint> {
   const text = await readInputFile(file, '--head', io);
   const known = parseCheckpoint(text);
   if (known !== undefined) return known;
   const problem =
     parseKnownHead(text) === undefined
-      ? 'is no checkpoint; give a copy of audit/head.json'
+      ? 'is not a checkpoint; give a copy of audit/head.json'
       : 'is a signed head of a cluster; name the cluster with --context, or give a copy of audit/head.json';
   throw new TemperError('TEMPER_USAGE', `--head ${printable(file)} ${problem}`);
 }

@@ -36,7 +36,7 @@ export async function pullFiles(options: RegistryAccessOptions, io: CliIo): Prom
   if (/^https?:\/\//.test(options.reference)) return fromGit(options.reference, io);
   throw new TemperError(
     'TEMPER_USAGE',
-    `"${printable(options.reference, 300)}" is no reference; use oci://HOST/REPOSITORY:TAG or https://HOST/PATH.git#NAME:FOLDER`,
+    `"${printable(options.reference, 300)}" is not a reference; use oci://HOST/REPOSITORY:TAG or https://HOST/PATH.git#NAME:FOLDER`,
   );
 }
 

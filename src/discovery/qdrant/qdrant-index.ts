@@ -21,7 +21,7 @@ export interface QdrantIndexOptions {
 }
 
 const TIMEOUT_MS = 1_500;
-/** After a failure no request is made for this time, so that searches do not wait for a server that is away. */
+/** After a failure no request is made for this time, so that searches do not wait for a server that is not reachable. */
 const COOL_DOWN_MS = 5_000;
 /** IDs of one request. */
 const MAX_IDS = 1_000;

@@ -27,7 +27,7 @@ export interface UsageRecorder extends AsyncDisposable {
 const FLUSH_INTERVAL_MS = 5_000;
 /** A part that got nothing for this time is left; the next call starts another one. */
 const IDLE_MS = 600_000;
-/** While NATS is away. What exceeds it is not recorded. */
+/** While NATS is unavailable. What exceeds it is not recorded. */
 const MAX_OPEN_PARTS = 10_000;
 
 interface OpenPart extends UsagePart {

@@ -32,7 +32,7 @@ function outputOf({ output }: Extract<CallReply, { ok: true }>, { name, outputSc
   const text = typeof output === 'string' ? output : JSON.stringify(output);
   if (isJsonObject(output)) return { text, isError: false, structured: output };
   if (outputSchema?.['type'] !== 'object') return { text, isError: false };
-  const message = `the output of "${printable(name, 80)}" is no object, as its schema says`;
+  const message = `the output of "${printable(name, 80)}" is not an object, as its schema says`;
   return failedResult({ code: 'TEMPER_TOOL_OUTPUT_INVALID', message });
 }
 

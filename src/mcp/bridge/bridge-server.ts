@@ -107,7 +107,7 @@ function parseMessage(text: string): JSONRPCMessage {
   try {
     return parseJSONRPCMessage(parseUntrustedJson(text));
   } catch {
-    throw new Refusal(400, 'the body is no message of JSON-RPC 2.0');
+    throw new Refusal(400, 'the body is not a message of JSON-RPC 2.0');
   }
 }
 

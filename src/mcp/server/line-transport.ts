@@ -102,7 +102,7 @@ export class LineTransport implements Transport {
     try {
       return parseJSONRPCMessage(value);
     } catch {
-      this.#refuse(INVALID_REQUEST, 'the line is no message of JSON-RPC 2.0');
+      this.#refuse(INVALID_REQUEST, 'the line is not a message of JSON-RPC 2.0');
       return undefined;
     }
   }

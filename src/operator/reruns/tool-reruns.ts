@@ -132,7 +132,7 @@ export class ToolReruns {
     const run = await this.#runOf(key, tool, attempt, signal);
     if (run === undefined) return waiting('waits for a free verifier pod');
     const artifact = await this.#artifact(tool, signal);
-    if (artifact === undefined) return waiting('the object is gone or was changed');
+    if (artifact === undefined) return waiting('the object was deleted or changed');
     return this.#result(key, run, { tool, artifact, context }, signal);
   }
 

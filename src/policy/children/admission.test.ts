@@ -69,8 +69,8 @@ describe('the admission of a child', () => {
 
   it('an agent that no user marked as a template is refused, and so are an absent one and the agent itself', () => {
     const unmarked = { name: 'worker', spec: anAgentSpec() };
-    assert.match(refusal({ template: 'worker' }, { template: unmarked }) ?? '', /no template/);
-    assert.match(refusal({ template: 'worker' }, { template: undefined }) ?? '', /no template/);
+    assert.match(refusal({ template: 'worker' }, { template: unmarked }) ?? '', /not a template/);
+    assert.match(refusal({ template: 'worker' }, { template: undefined }) ?? '', /not a template/);
     const own = { name: 'lead', spec: WORKER };
     assert.match(refusal({ template: 'lead' }, { template: own }) ?? '', /copies of itself/);
   });

@@ -51,7 +51,7 @@ function limitProblem({ parent, policy, children, total }: ChildFacts): string |
 /** Like the verb `bind` of RBAC: a user marked the template, so its permissions may exceed those of the parent. */
 function ofTemplate(name: string, { template, parent }: ChildFacts): ChildAdmission {
   if (template?.spec.children?.template !== true) {
-    return { refused: `"${name}" is no template: a user has to set children.template in its spec` };
+    return { refused: `"${name}" is not a template: a user has to set children.template in its spec` };
   }
   if (template.name === parent.name) return { refused: `agent "${parent.name}" cannot start copies of itself` };
   const { children: _marker, ...spec } = template.spec;

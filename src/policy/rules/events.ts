@@ -15,7 +15,7 @@ export function publishRules(prepared: PreparedPolicy): Rule<RequestOf<'Publish'
       id: 'event.subject',
       check: ({ subject }) => {
         const flaw = subjectFlaw(subject);
-        if (flaw !== undefined) return deny(`"${subject}" is no subject of an event: ${flaw}.`);
+        if (flaw !== undefined) return deny(`"${subject}" is not a subject of an event: ${flaw}.`);
         if (!isPlatformSubject(subject)) return undefined;
         return deny(`Only Temper publishes events below "${PLATFORM_TOKEN}"; use a subject with another first token.`);
       },
@@ -38,7 +38,7 @@ export function subscribeRules({ subscribe, snapshot }: PreparedPolicy): Rule<Re
       id: 'event.subject',
       check: ({ pattern }) => {
         const flaw = subjectPatternFlaw(pattern);
-        return flaw === undefined ? undefined : deny(`"${pattern}" is no pattern for subjects of events: ${flaw}.`);
+        return flaw === undefined ? undefined : deny(`"${pattern}" is not a pattern for subjects of events: ${flaw}.`);
       },
       explain: () => passed('it is a pattern for subjects'),
     },

@@ -31,7 +31,7 @@ function childRule({ snapshot }: PreparedPolicy): Rule<ScheduleRequest> {
         : deny(
             `Agent "${agent.name}" is a child agent, which makes no schedules; let the agent that started it make one.`,
           ),
-    explain: () => passed('the agent is no child agent'),
+    explain: () => passed('the agent is not a child agent'),
   };
 }
 

@@ -39,7 +39,7 @@ function hardDenyRules(prepared: PreparedPolicy): Rule<ToolRuleInput>[] {
         does.own !== undefined
           ? undefined
           : deny(
-              `Tool "${name}" does ${action}, which is no built-in action, and actions of TrustPolicy "${policy}" does not register it.`,
+              `Tool "${name}" does ${action}, which is not a built-in action, and actions of TrustPolicy "${policy}" does not register it.`,
             ),
       explain: ({ does }) => passed(`${namesOf(does)} ${does.named.length === 1 ? 'is' : 'are'} registered`),
     },

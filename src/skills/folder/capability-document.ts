@@ -91,7 +91,7 @@ function optionalFields(members: Members): Omit<CapabilitySpec, 'type' | 'descri
 function connectionName(members: Members, text: string): string[] {
   const name = text.toLowerCase().replaceAll('_', '-');
   if (!CONNECTION.test(name)) {
-    members.error('requiredSecrets', `has the item "${printable(text, 63)}", which is no name of a connection`);
+    members.error('requiredSecrets', `has the item "${printable(text, 63)}", which is not the name of a connection`);
     return [];
   }
   if (name !== text)

@@ -84,7 +84,7 @@ class FolderWalk {
     if (info === undefined) return;
     if (info.isDirectory()) return this.visit(path, depth + 1);
     if (info.isSymbolicLink()) return this.#leave(path, 'link', 'is a link', 'put the file itself there');
-    if (!info.isFile()) return this.#leave(path, 'no-file', 'is no regular file', 'remove it');
+    if (!info.isFile()) return this.#leave(path, 'no-file', 'is not a regular file', 'remove it');
     if (info.size > SKILL_LIMITS.fileBytes) return this.#tooLarge(path);
     const text = await this.#text(path);
     if (text === undefined) return;

@@ -95,7 +95,7 @@ describe('folders of skills', () => {
       findings.map(({ level, message }) => `${level}: ${message}`),
       [
         'warning: allowed-tools grants nothing: permissions come from the policy and the Agent only',
-        'warning: colour is no key that Temper knows, and has no effect',
+        'warning: colour is not a key that Temper knows, and has no effect',
       ],
     );
   });

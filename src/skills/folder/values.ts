@@ -21,7 +21,7 @@ export class Members {
       level: 'error',
       file,
       rule: 'yaml-map',
-      message: 'it is no map of keys and values',
+      message: 'it is not a map of keys and values',
       fix: 'write key: value',
     });
     return undefined;
@@ -80,7 +80,7 @@ export class Members {
   /** Names each key that nothing has read. */
   reportRest(): void {
     for (const key of Object.keys(this.#values)) {
-      if (!this.#read.has(key)) this.warn(key, 'is no key that Temper knows, and has no effect', 'remove it');
+      if (!this.#read.has(key)) this.warn(key, 'is not a key that Temper knows, and has no effect', 'remove it');
     }
   }
 

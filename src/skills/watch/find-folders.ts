@@ -10,7 +10,7 @@ const MAX_FOLDERS = 200;
 export async function findSkillFolders(root: string): Promise<string[]> {
   if (await isSkillFolder(root)) return [root];
   const entries = await readdir(root, { withFileTypes: true }).catch((error: unknown) => {
-    throw new TemperError('TEMPER_USAGE', `${printable(root)} is no folder that can be read`, { cause: error });
+    throw new TemperError('TEMPER_USAGE', `${printable(root)} is not a folder that can be read`, { cause: error });
   });
   const found: string[] = [];
   for (const entry of entries) {

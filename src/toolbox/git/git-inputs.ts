@@ -14,7 +14,7 @@ export const PATH_SCHEMA = { type: 'string', minLength: 1, maxLength: 4096 } as 
 export function optionalRevision(input: Json, key: string): string | undefined {
   const name = optionalText(input, key);
   if (name === undefined || (REVISION.test(name) && !name.includes('..'))) return name;
-  throw new TemperError('TEMPER_TOOL_INPUT_INVALID', `"${key}" is no name of a commit: "${printable(name, 80)}"`);
+  throw new TemperError('TEMPER_TOOL_INPUT_INVALID', `"${key}" is not the name of a commit: "${printable(name, 80)}"`);
 }
 
 export function isBranchName(text: string): boolean {
@@ -24,7 +24,7 @@ export function isBranchName(text: string): boolean {
 export function optionalBranch(input: Json, key: string): string | undefined {
   const name = optionalText(input, key);
   if (name === undefined || isBranchName(name)) return name;
-  throw new TemperError('TEMPER_TOOL_INPUT_INVALID', `"${key}" is no name of a branch: "${printable(name, 80)}"`);
+  throw new TemperError('TEMPER_TOOL_INPUT_INVALID', `"${key}" is not the name of a branch: "${printable(name, 80)}"`);
 }
 
 /** Paths relative to the repository, as they are written: no pattern. */

@@ -231,7 +231,7 @@ describe('repositories of connections', { skip: CAN ? false : 'needs Linux', tim
     for (const branch of ['main', 'release', 'agents/'.slice(0, -1)])
       await refuses(pushes(commit, pack, { branch }), 'TEMPER_CONNECTION_DENIED', /default branch|begin with agents\//);
     for (const branch of ['agents/../main', 'agents/x.lock', '+agents/x', 'refs/heads/main:x'])
-      await refuses(pushes(commit, pack, { branch }), 'TEMPER_TOOL_INPUT_INVALID', /no name of a branch/);
+      await refuses(pushes(commit, pack, { branch }), 'TEMPER_TOOL_INPUT_INVALID', /not the name of a branch/);
     assert.equal(await headOf('main'), main);
     await refuses(
       call('git_pull_request', { url: ADDRESS, branch: 'agents/fix', title: 'fix' }),

@@ -323,7 +323,7 @@ const STATE: readonly Mistake[] = [
     name: 'a folder with Helm values and without a kustomization',
     words: ['validate', '-f', 'chart'],
     code: 1,
-    text: /values\.yaml[^]*this is no manifest: .*such as Helm values\?[^]*name the manifests with -f instead of their folder/,
+    text: /values\.yaml[^]*this is not a manifest: .*such as Helm values\?[^]*name the manifests with -f instead of their folder/,
   },
   {
     name: 'a file as the state folder',

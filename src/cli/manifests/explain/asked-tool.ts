@@ -31,7 +31,7 @@ export async function askedTool(
   const known = [...builtInDescriptors().map((descriptor) => ({ descriptor, requests: [] })), ...external];
   const found = known.find(({ descriptor }) => descriptor.name === reference);
   if (found !== undefined) {
-    if (options.forged === true) throw usageError(`--forged: "${reference}" is no forged tool; leave --forged out`);
+    if (options.forged === true) throw usageError(`--forged: "${reference}" is not a forged tool; leave --forged out`);
     return [found];
   }
   if (options.forged === true) return [forgedByOptions(reference, options)];

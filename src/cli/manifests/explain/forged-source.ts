@@ -57,7 +57,7 @@ export function forgedSource(
     (one) => one.kind === 'Agent' && one.metadata.name === name && namespaceOf(one) === namespace,
   );
   return {
-    where: 'in the manifests or in the namespace of the cluster, where the tools of open sessions are no objects',
+    where: 'in the manifests or in the namespace of the cluster, where the tools of open sessions are not objects',
     async tools() {
       // Without a namespace of their own, manifests are for that of the context.
       const inNamespace = written?.metadata.namespace === undefined ? {} : { namespace };

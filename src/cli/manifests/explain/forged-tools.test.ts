@@ -121,7 +121,7 @@ describe('temper policy explain about forged tools', () => {
       [{ tool: 'wrong' }, /"wrong" is a forged tool that is not in service: demoted: it was wrong/],
       [{ tool: 'theirs' }, /no tool is named "theirs"/],
       [{ tool: 'double', session: 's-1', category: 'web' }, /is a forged tool, whose category and action are known/],
-      [{ tool: 'file_read', forged: true }, /--forged: "file_read" is no forged tool/],
+      [{ tool: 'file_read', forged: true }, /--forged: "file_read" is not a forged tool/],
       [{ tool: 'double', kubeconfig: 'x' }, /--workspace decides as temper run/],
       [{ tool: 'x', values: ['values.yaml'] }, /--values are those of a release/],
     ];
@@ -173,7 +173,7 @@ describe('temper policy explain about forged tools', () => {
     const { kubeconfig } = cluster;
     const found = await explain({ tool: 'call_api', input: '{"value":2}', kubeconfig });
     assert.deepEqual([found.verdict, found.refused], ['Allow grant.tools', ['fetch evil.test (grant.network)']]);
-    assert.match((await explain({ tool: 'theirs', kubeconfig })).error, /the tools of open sessions are no objects/);
+    assert.match((await explain({ tool: 'theirs', kubeconfig })).error, /the tools of open sessions are not objects/);
     assert.equal((await explain({ tool: 'theirs', category: 'web', kubeconfig })).verdict, 'Deny grant.tools');
     assert.equal(cluster.requests.length, 2, 'a known category needs no cluster');
   });

@@ -69,7 +69,7 @@ function capabilityOf(tool: ListedTool, server: ConfiguredServer, options: Print
   if (!TOOL_NAME.test(name))
     throw new TemperError(
       'TEMPER_MANIFEST_INVALID',
-      `"${printable(name, 80)}" is no name of a tool of a Capability; give the server a name in mcp.yaml that begins with a letter`,
+      `"${printable(name, 80)}" is not the name of a tool of a Capability; give the server a name in mcp.yaml that begins with a letter`,
     );
   const spec: Capability['spec'] = {
     type: 'Tool',

@@ -74,7 +74,7 @@ async function namedRoots(named: readonly string[], workspace: string, io: CliIo
   const roots: string[] = [];
   for (const path of named) {
     const root = await realPathOf(resolve(io.cwd, path));
-    if ((await stat(root).catch(() => undefined))?.isDirectory() !== true) throw unusable(path, 'is no folder');
+    if ((await stat(root).catch(() => undefined))?.isDirectory() !== true) throw unusable(path, 'is not a folder');
     if (contains(root, await realPathOf(workspace))) throw unusable(path, 'contains the workspace of the agent');
     roots.push(root);
   }

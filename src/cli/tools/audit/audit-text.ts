@@ -18,7 +18,7 @@ export function auditText(
   const note =
     evidence === 'Compared'
       ? `${where} shows this comparison to reviewers\n`
-      : `no task called ${name}, so this is no evidence for or against it; choose tasks that need it\n`;
+      : `no task called ${name}, so this is not evidence for or against it; choose tasks that need it\n`;
   return `${table(HEADINGS, rows, 60)}${note}`;
 }
 

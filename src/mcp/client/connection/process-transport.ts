@@ -87,6 +87,6 @@ function messageIn(line: string): JSONRPCMessage {
   try {
     return parseJSONRPCMessage(parseUntrustedJson(line));
   } catch (error) {
-    throw new Error('it sent a line that is no message of JSON-RPC 2.0', { cause: error });
+    throw new Error('it sent a line that is not a message of JSON-RPC 2.0', { cause: error });
   }
 }

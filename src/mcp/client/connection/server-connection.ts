@@ -47,7 +47,7 @@ const ANY_RESULT: StandardSchemaV1<unknown, JsonObject> = {
   '~standard': {
     version: 1,
     vendor: 'temper',
-    validate: (value) => (isJsonObject(value) ? { value } : { issues: [{ message: 'the result is no object' }] }),
+    validate: (value) => (isJsonObject(value) ? { value } : { issues: [{ message: 'the result is not an object' }] }),
   },
 };
 
@@ -143,7 +143,7 @@ export class ServerConnection implements AsyncDisposable {
       const params = typeof cursor === 'string' ? { cursor } : {};
       const result = await this.#page(params, op);
       const { tools } = result;
-      if (!Array.isArray(tools)) throw this.#failed('its list of tools is no list');
+      if (!Array.isArray(tools)) throw this.#failed('its list of tools is not a list');
       all.push(...tools.slice(0, LISTED_LIMITS.tools + 1));
       cursor = result['nextCursor'];
       if (typeof cursor !== 'string') return all;

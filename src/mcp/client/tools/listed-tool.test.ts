@@ -41,7 +41,7 @@ describe('the tools that an MCP server lists', () => {
     assert.match(reasonOf(tool({ name: 'n'.repeat(100) })) ?? '', /at most 63/);
     assert.match(reasonOf(tool({ inputSchema: deep })) ?? '', /deeper than 32/);
     assert.match(reasonOf(tool({ inputSchema: { ...schema, title: 'x'.repeat(40_000) } })) ?? '', /larger than 32768/);
-    assert.match(reasonOf(tool({ outputSchema: 'text' })) ?? '', /outputSchema is no object/);
+    assert.match(reasonOf(tool({ outputSchema: 'text' })) ?? '', /outputSchema is not an object/);
     assert.match(reasonOf(tool({ inputSchema: { type: 'array' } })) ?? '', /not of type object/);
     assert.match(reasonOf({ description: 'no name' }) ?? '', /no name/);
     assert.match(reasonOf('no object') ?? '', /no name/);

@@ -86,7 +86,7 @@ function readTool(server: ListingServer, remoteName: string, entry: Json): Liste
   const output = outputSchema === undefined ? {} : { outputSchema: outputSchema as JsonObject };
   const definition = { name, remoteName, ...read, ...output };
   const digest = definitionDigest(definition);
-  return digest === undefined ? 'it is no canonical JSON' : { ...definition, digest };
+  return digest === undefined ? 'it is not canonical JSON' : { ...definition, digest };
 }
 
 /** Undefined for what is no canonical JSON. */
@@ -116,7 +116,7 @@ function optionalProblem(schema: Json | undefined): string | undefined {
 
 /** The size and the depth come first: the other checks visit the whole schema. */
 function schemaProblem(schema: Json | undefined, what: string): string | undefined {
-  if (!isJsonObject(schema)) return `its ${what} is no object`;
+  if (!isJsonObject(schema)) return `its ${what} is not an object`;
   if (schema['type'] !== 'object') return `its ${what} is not of type object`;
   const { schemaBytes, schemaDepth } = LISTED_LIMITS;
   if (jsonDepth(schema, schemaDepth + 1) > schemaDepth) return `its ${what} is deeper than ${schemaDepth} levels`;

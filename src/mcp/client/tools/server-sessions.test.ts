@@ -103,7 +103,7 @@ const OTHER_DIGEST = `sha256:${'0'.repeat(64)}` as const;
 
 /** Each trick of the table. */
 const ATTEMPTS: Record<keyof typeof PROCESS_TRICKS, () => Promise<void>> = {
-  garbage: misbehaves('garbage', /no message of JSON-RPC/),
+  garbage: misbehaves('garbage', /not a message of JSON-RPC/),
   deep: misbehaves('deep', /more depth than the limit/),
   long: misbehaves('long', /a line has more than/),
   flood: misbehaves('flood', /was not asked for/),

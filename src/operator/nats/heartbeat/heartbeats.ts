@@ -7,7 +7,7 @@ import { HEARTBEAT_TIMEOUT_MS, heartbeatOf, type ObservedDeliveries } from './he
 /** Reads the delivery states of these agents. */
 type ReadDeliveries = (agentUids: readonly string[]) => Promise<readonly StoredDeliveries[]>;
 
-/** After a longer time without a look NATS was away, so no pod could report. */
+/** After a longer time without a look NATS was unavailable, so no pod could report. */
 const MAX_PAUSE_MS = 60_000;
 
 const MISSED: AgentHeartbeat = {

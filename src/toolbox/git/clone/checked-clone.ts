@@ -68,5 +68,5 @@ function readableName(name: string): string {
   } catch {
     // Refused below.
   }
-  throw gitFailure(`"${printable(name, 200)}" is no name that a reader can see as it is`);
+  throw gitFailure(`"${printable(name, 200)}" is not a name that a reader can see as it is`);
 }

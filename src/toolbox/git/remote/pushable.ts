@@ -11,7 +11,7 @@ export const BRANCH_SCHEMA = { type: 'string', minLength: 1, maxLength: 200 } as
 export function branchArgument(input: Json, key: string): string {
   const name = requiredText(input, key);
   if (isSafeBranchName(name)) return name;
-  throw new TemperError('TEMPER_TOOL_INPUT_INVALID', `"${key}" is no name of a branch: "${printable(name, 80)}"`);
+  throw new TemperError('TEMPER_TOOL_INPUT_INVALID', `"${key}" is not the name of a branch: "${printable(name, 80)}"`);
 }
 
 /** Throws TEMPER_CONNECTION_DENIED for a branch that no agent may push. `head`: the default branch, as far as the server says. */
