@@ -10,7 +10,7 @@ import type { ModelEvent } from '../models/port.ts';
 import { createSupervisor, type Supervisor } from '../sandbox/supervisor.ts';
 import { storePendingImport } from '../tempering/packages/pending-imports.ts';
 import { builtInDescriptors, builtInNames } from './built-in.ts';
-import { anEngine as createTestEngine, anOp, type EngineChanges, type EngineWorld } from './engine.testing.ts';
+import { anEngine as createTestEngine, anOp, type EngineChanges, type EngineSetup } from './engine.testing.ts';
 
 const TWICE: JsonObject = {
   name: 'twice',
@@ -338,7 +338,7 @@ describe('the engine', () => {
   it('a running call of a tool that is demoted ends where the policy says so, and finishes otherwise', async () => {
     for (const runningCalls of ['End', 'Finish'] as const) {
       const started = Promise.withResolvers<void>();
-      const signalled: EngineWorld['sandbox'] = {
+      const signalled: EngineSetup['sandbox'] = {
         openSession: (...session) => sandbox.openSession(...session),
         run: (job, host, op) => {
           const isLong = JSON.stringify(job).includes(String(MANY));

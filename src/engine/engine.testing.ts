@@ -67,7 +67,7 @@ const POLICY: TrustPolicySpec = {
 };
 
 /** What an engine of these tests needs from outside. */
-export interface EngineWorld {
+export interface EngineSetup {
   /** By default the state folder in the workspace. */
   protectedPaths?: readonly string[];
   workspace: string;
@@ -118,8 +118,8 @@ function modelOf({ model, answer, respond }: EngineChanges): Model {
 }
 
 /** An engine over records in memory, with its registry and everything that it reported. */
-export async function anEngine(world: EngineWorld, changes: EngineChanges = {}) {
-  const { workspace, sandbox } = world;
+export async function anEngine(setup: EngineSetup, changes: EngineChanges = {}) {
+  const { workspace, sandbox } = setup;
   const records = changes.records ?? memoryRecordStore();
   const clock = systemClock;
   const audit = await openAudit({ records, clock });
@@ -162,7 +162,7 @@ export async function anEngine(world: EngineWorld, changes: EngineChanges = {}) 
       ...changes.agents,
       fetch: changes.fetch ?? createSafeFetch({ clock }),
       workspace,
-      protectedPaths: world.protectedPaths ?? [join(workspace, '.temper')],
+      protectedPaths: setup.protectedPaths ?? [join(workspace, '.temper')],
     },
     {
       name: 'a',

@@ -74,11 +74,11 @@ describe('the hooks of an engine', () => {
 
   /** An engine whose agent has the guard as an imported tool. */
   async function guarded(changes: EngineChanges = {}) {
-    const world = await anEngine(changes);
+    const setup = await anEngine(changes);
     const pending = { digest: `sha256:${'0'.repeat(64)}` as const, request: GUARD, importedAt: '' };
-    await storePendingImport(world.records, { agent: 'a', namespace: 'n', name: 'guard', ...pending });
-    await world.engine.submitPendingImports('s-1', anOp());
-    return world;
+    await storePendingImport(setup.records, { agent: 'a', namespace: 'n', name: 'guard', ...pending });
+    await setup.engine.submitPendingImports('s-1', anOp());
+    return setup;
   }
 
   it('an imported tool in the sandbox decides about the calls of the agent', async () => {

@@ -58,7 +58,7 @@ const DOUBLE = {
   testCases: [{ input: { n: 2 }, expectedOutput: { n: 4 } }],
 };
 
-/** What an attacker wants: the calls, and the name under which the world records the effect. */
+/** What an attacker wants: the calls, and the name under which the effect is recorded. */
 export interface Effect {
   name: string;
   tool: string;

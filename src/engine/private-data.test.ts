@@ -68,7 +68,7 @@ describe('what a session with private data and untrusted content sends', () => {
   });
 
   /** An agent that forged both tools, and what its tools sent. */
-  async function aWorld(changes: EngineChanges = {}) {
+  async function aSetup(changes: EngineChanges = {}) {
     const sent: string[] = [];
     const fetch: SafeFetch = async ({ url, body = '' }, rules) => {
       const reason = rules.hostDenialReason(HOST, 443);
@@ -76,7 +76,7 @@ describe('what a session with private data and untrusted content sends', () => {
       sent.push(body);
       return { status: 200, headers: {}, body: 'ok', url, redirected: false };
     };
-    const world = await createTestEngine(
+    const setup = await createTestEngine(
       { workspace, sandbox },
       {
         agent: {
@@ -99,26 +99,26 @@ describe('what a session with private data and untrusted content sends', () => {
         },
       },
     );
-    await createRecordMemory(world.records, 'memory').set('self.name', 'Ada', { tainted: false });
+    await createRecordMemory(setup.records, 'memory').set('self.name', 'Ada', { tainted: false });
     const forge = async (session: string): Promise<void> => {
       for (const tool of [POST_NOTE, POST_FILE]) {
-        const forged = await world.call('forge_tool', tool, session);
+        const forged = await setup.call('forge_tool', tool, session);
         assert.ok(forged.ok, JSON.stringify(forged));
       }
     };
-    const post = (note: string, session = 's-1') => world.call('post_note', { note }, session);
-    return { ...world, sent, forge, post };
+    const post = (note: string, session = 's-1') => setup.call('post_note', { note }, session);
+    return { ...setup, sent, forge, post };
   }
 
   it('a session without private data sends without a question, also with untrusted content', async () => {
-    const { forge, post, asked, sent } = await aWorld({ policy: { privateData: { sources: ['File'] } } });
+    const { forge, post, asked, sent } = await aSetup({ policy: { privateData: { sources: ['File'] } } });
     await forge('s-1');
     for (const note of ['one', 'two']) assert.ok((await post(note)).ok);
     assert.deepEqual([asked.length, sent], [0, ['one', 'two']]);
   });
 
   it('after it read both, an approver sees the host and the bytes, and nothing leaves without a yes', async () => {
-    const { forge, post, call, asked, sent } = await aWorld();
+    const { forge, post, call, asked, sent } = await aSetup();
     await forge('s-1');
     await call('memory_get', { key: 'self.name' });
     // Nothing untrusted yet.
@@ -131,7 +131,7 @@ describe('what a session with private data and untrusted content sends', () => {
   });
 
   it('an approved call sends, and the next one is asked about again', async () => {
-    const { forge, post, call, asked, sent } = await aWorld({ decision: 'Approve' });
+    const { forge, post, call, asked, sent } = await aSetup({ decision: 'Approve' });
     await forge('s-1');
     await call('memory_get', { key: 'self.name' });
     for (const note of ['one', 'two', 'three']) assert.ok((await post(note)).ok);
@@ -139,7 +139,7 @@ describe('what a session with private data and untrusted content sends', () => {
   });
 
   it('a tool that reads a file and sends it in one call is stopped between the two', async () => {
-    const { forge, post, call, asked, sent } = await aWorld({ policy: { privateData: { sources: ['File'] } } });
+    const { forge, post, call, asked, sent } = await aSetup({ policy: { privateData: { sources: ['File'] } } });
     await forge('s-1');
     assert.ok((await post('one')).ok);
     const stopped = await call('post_file', {});
@@ -150,7 +150,7 @@ describe('what a session with private data and untrusted content sends', () => {
   });
 
   it('a file in the workspace and a message of a tainted agent are private data of the session', async () => {
-    const { engine, forge, post, call, asked } = await aWorld({ respond: () => 'read' });
+    const { engine, forge, post, call, asked } = await aSetup({ respond: () => 'read' });
     for (const session of ['s-1', 's-2', 's-3']) {
       await forge(session);
       assert.ok((await post('one', session)).ok);
@@ -164,10 +164,10 @@ describe('what a session with private data and untrusted content sends', () => {
 
   it('the mark of a session is stored with it', async () => {
     const records = memoryRecordStore();
-    const first = await aWorld({ records, respond: () => 'read' });
+    const first = await aSetup({ records, respond: () => 'read' });
     await first.forge('s-1');
     await first.engine.handle({ session: 's-1', text: 'read this', source: 'Agent', tainted: true }, anOp());
-    const second = await aWorld({ records, respond: () => 'read' });
+    const second = await aSetup({ records, respond: () => 'read' });
     await second.engine.handle({ session: 's-1', text: 'go on', source: 'User' }, anOp());
     await second.post('Ada');
     assert.deepEqual([second.asked.length, second.sent], [1, []]);

@@ -53,8 +53,8 @@ async function running(
   };
   const spec = { grants: { tools: ['file_read'] }, forge: { enabled: false }, ...agent };
   const ports = { skills: skillLibrary(() => capabilities), catalog: () => capabilities.map(capabilityEntry) };
-  const world = { workspace: '/nonexistent', sandbox: {} as EnginePorts['sandbox'] };
-  const { engine, events } = await anEngine(world, { agent: spec, answer, agents: ports });
+  const setup = { workspace: '/nonexistent', sandbox: {} as EnginePorts['sandbox'] };
+  const { engine, events } = await anEngine(setup, { agent: spec, answer, agents: ports });
   const reply = await engine.handle({ session: 's-1', text: 'go' }, anOp());
   await engine.stop();
   const results = (request: number) =>

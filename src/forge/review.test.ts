@@ -314,17 +314,17 @@ describe('forge_tool', () => {
     const events: AgentEvent[] = [];
     const view = createToolView();
     const sink = (event: AgentEvent): void => void events.push(event);
-    const world = () => ({ decider, view, events: sink });
+    const setup = () => ({ decider, view, events: sink });
     const review = createForgeReview({
       ...(judge === undefined ? {} : { judge }),
       sessionTools: registry,
-      context: world,
+      context: setup,
     });
     const tool = createForgeTool({
       forge: createForge({ sandbox, clock: systemClock, schemas: createSchemaCompiler() }),
       review,
       sessionTools: registry,
-      context: () => ({ ...world(), authorModel: 'test/author', hostCalls: () => denyingHost, owner: 'session-1' }),
+      context: () => ({ ...setup(), authorModel: 'test/author', hostCalls: () => denyingHost, owner: 'session-1' }),
     });
     const call = (request: Json): Promise<Json> => tool.call(request, aCall(view, anOp()));
     return { tool, call, registry, events };

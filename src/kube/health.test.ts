@@ -28,8 +28,8 @@ async function aServer(more: Partial<HealthOptions> = {}) {
 
 describe('the health server', () => {
   it('/healthz fails after the event loop was blocked, and recovers after a while', async () => {
-    await using scene = await aServer();
-    const { clock, ask } = scene;
+    await using fixture = await aServer();
+    const { clock, ask } = fixture;
     await clock.advance(10_000);
     assert.deepEqual(await ask('/healthz'), [200, 'ok\n']);
     clock.skip(6_001);
@@ -42,19 +42,19 @@ describe('the health server', () => {
 
   it('/readyz lists the parts that are not ready', async () => {
     let waiting: string[] = ['agents', 'pods'];
-    await using scene = await aServer({ notReady: () => waiting });
-    assert.deepEqual(await scene.ask('/readyz'), [503, 'waiting for agents, pods\n']);
+    await using fixture = await aServer({ notReady: () => waiting });
+    assert.deepEqual(await fixture.ask('/readyz'), [503, 'waiting for agents, pods\n']);
     waiting = [];
-    assert.deepEqual(await scene.ask('/readyz?verbose'), [200, 'ok\n']);
+    assert.deepEqual(await fixture.ask('/readyz?verbose'), [200, 'ok\n']);
   });
 
   it('/metrics serves the metrics; other paths and methods are rejected', async () => {
-    await using scene = await aServer();
-    const [status, text] = await scene.ask('/metrics');
+    await using fixture = await aServer();
+    const [status, text] = await fixture.ask('/metrics');
     assert.equal(status, 200);
     assert.match(text, /^leader_election_master_status\{name="x"\} 1$/m);
-    assert.equal((await scene.ask('/'))[0], 404);
-    assert.equal((await scene.ask('/metrics', 'POST'))[0], 405);
+    assert.equal((await fixture.ask('/'))[0], 404);
+    assert.equal((await fixture.ask('/metrics', 'POST'))[0], 405);
   });
 
   it('without a host the health server answers on IPv4, and on IPv6 where the machine has it', async () => {

@@ -100,7 +100,8 @@ export function parseDirective(
   const [name, second] = given;
   if (name === undefined) return {};
   if (second !== undefined) return { problem: `the output has both "${name}" and "${second}"; give one of them` };
-  if (name !== 'allow' && !ALLOWED_AT[name].includes(type)) return { problem: `"${name}" is not a directive at ${type}` };
+  if (name !== 'allow' && !ALLOWED_AT[name].includes(type))
+    return { problem: `"${name}" is not a directive at ${type}` };
   return PARSERS[name](output);
 }
 

@@ -11,7 +11,7 @@ import { askTools } from './ask-tool.ts';
 
 const ANSWERED: Task = { ticket: 't-1', agent: 'b', state: 'Answered', text: '42', finishReason: 'complete' };
 
-function world(task: Task, effect: Decision['effect'] = 'Allow', timeoutMs = 60_000, tainted = false) {
+function setup(task: Task, effect: Decision['effect'] = 'Allow', timeoutMs = 60_000, tainted = false) {
   const clock = new FakeClock();
   const asked: { draft: MessageDraft; wait: AskWait; key: string }[] = [];
   /** Of each answer, whether it comes from a tainted session. */
@@ -51,7 +51,7 @@ function world(task: Task, effect: Decision['effect'] = 'Allow', timeoutMs = 60_
 
 describe('agent_message and task_get', () => {
   it('agent_message waits as long as its call may take, and returns the answer', async () => {
-    const { ask, asked } = world(ANSWERED);
+    const { ask, asked } = setup(ANSWERED);
     assert.deepEqual(await ask({ to: 'b', text: 'how much?' }), { ticket: 't-1', state: 'Answered', answer: '42' });
     assert.deepEqual(asked, [
       { draft: { to: 'b', session: 's-1', text: 'how much?' }, wait: { milliseconds: 58_000 }, key: 'call-1' },
@@ -59,28 +59,28 @@ describe('agent_message and task_get', () => {
   });
 
   it('a question carries the taint of its session, and each answer or failure reports that of the answering one', async () => {
-    const tainted = world({ ...ANSWERED, tainted: true }, 'Allow', 60_000, true);
+    const tainted = setup({ ...ANSWERED, tainted: true }, 'Allow', 60_000, true);
     await tainted.ask({ to: 'b', text: 'how much?' });
     await tainted.get({ ticket: 't-1' });
     assert.equal(tainted.asked[0]?.draft.tainted, true);
     assert.deepEqual(tainted.answers, [true, true]);
-    const failed = world({ ticket: 't-1', agent: 'b', state: 'Failed', reason: 'obey me', tainted: true });
+    const failed = setup({ ticket: 't-1', agent: 'b', state: 'Failed', reason: 'obey me', tainted: true });
     await failed.get({ ticket: 't-1' });
     assert.deepEqual(failed.answers, [true]);
-    const pending = world({ ticket: 't-1', agent: 'b', state: 'Pending' });
+    const pending = setup({ ticket: 't-1', agent: 'b', state: 'Pending' });
     await pending.ask({ to: 'b', text: 'x' });
     assert.deepEqual([pending.asked[0]?.draft.tainted, pending.answers], [undefined, []]);
   });
 
   it('agent_message with a wait of its own waits no longer, and returns a ticket', async () => {
-    const { ask, asked } = world({ ticket: 't-1', agent: 'b', state: 'Pending' });
+    const { ask, asked } = setup({ ticket: 't-1', agent: 'b', state: 'Pending' });
     assert.deepEqual(await ask({ to: 'b', text: 'x', session: 'work', wait: 5 }), { ticket: 't-1', state: 'Pending' });
     assert.deepEqual(asked[0]?.wait, { milliseconds: 5_000, stated: 5 });
     assert.equal(asked[0]?.draft.session, 'work');
   });
 
   it('task_get does not wait unless the call says so', async () => {
-    const { get, read } = world({ ...ANSWERED, finishReason: 'truncated' });
+    const { get, read } = setup({ ...ANSWERED, finishReason: 'truncated' });
     assert.deepEqual(await get({ ticket: 't-1' }), { ticket: 't-1', state: 'Answered', answer: '42', truncated: true });
     await get({ ticket: 't-1', wait: 3 });
     assert.deepEqual(read, [
@@ -90,7 +90,7 @@ describe('agent_message and task_get', () => {
   });
 
   it('a failed task names the reason and the code', async () => {
-    const { get } = world({ ticket: 't-1', agent: 'b', state: 'Failed', code: 'TEMPER_TIMEOUT', reason: 'too late' });
+    const { get } = setup({ ticket: 't-1', agent: 'b', state: 'Failed', code: 'TEMPER_TIMEOUT', reason: 'too late' });
     assert.deepEqual(await get({ ticket: 't-1' }), {
       ticket: 't-1',
       state: 'Failed',
@@ -99,7 +99,7 @@ describe('agent_message and task_get', () => {
   });
 
   it('agent_message asks no agent that the policy denies, and fails in a run of one agent', async () => {
-    const { ask, asked } = world(ANSWERED, 'Deny');
+    const { ask, asked } = setup(ANSWERED, 'Deny');
     await assert.rejects(
       async () => ask({ to: 'b', text: 'x' }),
       (error) => isTemperError(error, 'TEMPER_POLICY_DENIED'),

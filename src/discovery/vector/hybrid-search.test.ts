@@ -75,8 +75,8 @@ async function names(
 
 describe('a search by words and meaning', () => {
   it('a search finds an entry by its meaning that has no word of the query', async () => {
-    const world = aSearch();
-    assert.deepEqual(await names(world, 'Do I need an umbrella?'), ['rain_report']);
+    const setup = aSearch();
+    assert.deepEqual(await names(setup, 'Do I need an umbrella?'), ['rain_report']);
     const scope = { indexes: [LexicalIndex.of(TOOLS)], ...everything };
     assert.deepEqual(searchByWords({ query: 'Do I need an umbrella?' }, scope), []);
   });
@@ -103,56 +103,56 @@ describe('a search by words and meaning', () => {
   });
 
   it('an entry is embedded once, a changed one again, and a query of the same agent not again', async () => {
-    const world = aSearch();
-    await names(world, 'umbrella');
-    await names(world, 'umbrella');
+    const setup = aSearch();
+    await names(setup, 'umbrella');
+    await names(setup, 'umbrella');
     assert.deepEqual(
-      world.sent.map((texts) => texts.length),
+      setup.sent.map((texts) => texts.length),
       [1, TOOLS.length],
     );
     const changed = [...TOOLS.slice(1), entry('rain_report', 'Cooks dinner.')];
-    assert.deepEqual(await names(world, 'umbrella', changed), ['rain_report']);
-    assert.deepEqual(world.sent.at(-1)?.length, 1);
-    assert.deepEqual(await names(world, 'a meal', changed), ['rain_report']);
+    assert.deepEqual(await names(setup, 'umbrella', changed), ['rain_report']);
+    assert.deepEqual(setup.sent.at(-1)?.length, 1);
+    assert.deepEqual(await names(setup, 'a meal', changed), ['rain_report']);
   });
 
   it('another agent neither pays less nor waits shorter because of a query of the first one', async () => {
-    const world = aSearch();
-    await names(world, 'umbrella');
-    const other = { ...world, caller: { ...world.caller, id: 'team-a/clerk' } };
+    const setup = aSearch();
+    await names(setup, 'umbrella');
+    const other = { ...setup, caller: { ...setup.caller, id: 'team-a/clerk' } };
     await names(other, 'umbrella');
     assert.deepEqual(
-      world.sent.map((texts) => texts.length),
+      setup.sent.map((texts) => texts.length),
       [1, TOOLS.length, 1],
     );
   });
 
   it('entries of the agent itself are embedded with its query, at its expense', async () => {
-    const world = aSearch();
+    const setup = aSearch();
     const paid: string[][] = [];
     const caller: SearchCaller = {
-      ...world.caller,
+      ...setup.caller,
       ownerOf: ({ name }) => (name === 'rain_report' ? 'Agent' : 'Namespace'),
       embed: async (texts) => {
         paid.push(texts);
         return texts.map((text) => conceptVector(text));
       },
     };
-    assert.deepEqual(await names({ ...world, caller }, 'umbrella'), ['rain_report']);
+    assert.deepEqual(await names({ ...setup, caller }, 'umbrella'), ['rain_report']);
     assert.equal(paid.length, 1);
     assert.match(paid[0]?.[1] ?? '', /^rain report \(rain_report\)/);
     assert.equal(
-      world.sent.flat().some((text) => text.includes('rain_report')),
+      setup.sent.flat().some((text) => text.includes('rain_report')),
       false,
     );
   });
 
   it('secrets are removed from the texts before they are sent', async () => {
-    const world = aSearch({ redact: (text) => text.replaceAll('hunter2', '[redacted]') });
-    await names(world, 'umbrella hunter2', [entry('rain', 'Rain with hunter2.')]);
+    const setup = aSearch({ redact: (text) => text.replaceAll('hunter2', '[redacted]') });
+    await names(setup, 'umbrella hunter2', [entry('rain', 'Rain with hunter2.')]);
     assert.ok(
-      world.sent.flat().every((text) => !text.includes('hunter2')),
-      JSON.stringify(world.sent),
+      setup.sent.flat().every((text) => !text.includes('hunter2')),
+      JSON.stringify(setup.sent),
     );
   });
 
@@ -166,31 +166,31 @@ describe('a search by words and meaning', () => {
     ['sends nothing', async () => []],
   ] as const) {
     it(`an embedder that ${what} leaves the search by words, with the reason`, async () => {
-      const world = aSearch({ embed });
+      const setup = aSearch({ embed });
       const query = 'Settle an open invoice. Search for a flight.';
-      assert.deepEqual((await names(world, query)).toSorted(), ['find_flight', 'pay_invoice']);
+      assert.deepEqual((await names(setup, query)).toSorted(), ['find_flight', 'pay_invoice']);
       const scope = { indexes: [LexicalIndex.of(TOOLS)], ...everything };
-      const part = await world.search.compare({ query }, scope, world.caller, callOptions());
+      const part = await setup.search.compare({ query }, scope, setup.caller, callOptions());
       assert.equal(part.similarities, undefined);
       assert.match(part.failure ?? '', /^TEMPER_MODEL_/);
     });
   }
 
   it('an embedder that never answers ends with the time for vectors', async () => {
-    const world = aSearch({
+    const setup = aSearch({
       embed: (_texts, { signal }) =>
         new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
     });
     const search = new HybridSearch({
       index: new MemoryVectorIndex(),
-      embedEntries: world.caller.embed,
+      embedEntries: setup.caller.embed,
       clock: systemClock,
       redact: (text) => text,
       observer: { embedded: () => undefined, cached: () => undefined, queried: () => undefined },
       closing: NEVER_ABORTED,
       limits: { searchMs: 20, entriesMs: 10 },
     });
-    assert.deepEqual(await names({ ...world, search }, 'an invoice'), ['pay_invoice']);
+    assert.deepEqual(await names({ ...setup, search }, 'an invoice'), ['pay_invoice']);
   });
 
   it('a text that the embedder refuses does not keep the other entries from being embedded', async () => {
@@ -199,25 +199,25 @@ describe('a search by words and meaning', () => {
         throw new TemperError('TEMPER_MODEL_FORMAT', 'too long', { details: { status: 413 } });
       return texts.map((text) => conceptVector(text));
     };
-    const world = aSearch({ embed: refuses });
-    assert.deepEqual(await names(world, 'umbrella'), ['rain_report']);
-    const before = world.sent.length;
-    await names(world, 'plane');
-    assert.equal(world.sent.length, before + 1, 'the refused text is not sent again');
+    const setup = aSearch({ embed: refuses });
+    assert.deepEqual(await names(setup, 'umbrella'), ['rain_report']);
+    const before = setup.sent.length;
+    await names(setup, 'plane');
+    assert.equal(setup.sent.length, before + 1, 'the refused text is not sent again');
   });
 
   it('a model with other dimensions replaces all vectors', async () => {
     let dimensions = 6;
-    const world = aSearch({ embed: async (texts) => texts.map((text) => conceptVector(text, dimensions)) });
-    assert.deepEqual(await names(world, 'umbrella'), ['rain_report']);
+    const setup = aSearch({ embed: async (texts) => texts.map((text) => conceptVector(text, dimensions)) });
+    assert.deepEqual(await names(setup, 'umbrella'), ['rain_report']);
     dimensions = 8;
-    assert.deepEqual(await names(world, 'a plane'), ['find_flight']);
+    assert.deepEqual(await names(setup, 'a plane'), ['find_flight']);
     assert.deepEqual(
-      await names(world, 'umbrella'),
+      await names(setup, 'umbrella'),
       ['rain_report'],
       'the vector of the first query is not used any more',
     );
-    assert.deepEqual(await names(world, 'a bill'), ['pay_invoice']);
+    assert.deepEqual(await names(setup, 'a bill'), ['pay_invoice']);
   });
 
   it('what an agent may not see changes neither results nor relevance, and is not embedded for it', async () => {

@@ -17,7 +17,7 @@ import { anEngine, anOp } from '../engine.testing.ts';
 import { explainCall } from './explain-call.ts';
 import { anAsker, type AskedCall, askedCalls, type Asker } from './questions.testing.ts';
 import { ruleOfRefusal } from './steps.ts';
-import { explainedTools, externalTools, forgedArtifacts } from './world.testing.ts';
+import { explainedTools, externalTools, forgedArtifacts } from './external-tools.testing.ts';
 
 const CALLS = 30;
 /** Agents that are the same in each run. Their calls alone have every tool and every kind of answer; a change of the generators needs another seed. */

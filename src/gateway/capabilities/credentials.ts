@@ -61,7 +61,8 @@ function bearer(token: string): Record<string, string> {
 export async function secretOf({ name, credentialFile }: Connection): Promise<string> {
   const found = await readSecretFile(credentialFile);
   if ('secret' in found && found.secret.length >= MIN_SECRET_LENGTH) return found.secret;
-  const problem = 'secret' in found ? `has fewer than ${MIN_SECRET_LENGTH} characters` : 'cannot be read or is not a key';
+  const problem =
+    'secret' in found ? `has fewer than ${MIN_SECRET_LENGTH} characters` : 'cannot be read or is not a key';
   throw new TemperError(
     'TEMPER_CONNECTION_UNAUTHORIZED',
     `connection "${name}" has no credential: its file ${problem}`,

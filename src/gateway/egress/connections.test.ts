@@ -37,7 +37,7 @@ const DENIAL: Denial = {
 };
 
 /** What a test changes, and what it observes. */
-interface World {
+interface Setup {
   suspended: boolean;
   bound: boolean;
   tainted: boolean;
@@ -56,11 +56,11 @@ describe('connections through the egress proxy', () => {
   const tokens = createDeliveryTokens(() => [KEY]);
   const clock = new FakeClock('2026-05-04T12:00:00Z');
   const op = { signal: NEVER_ABORTED, deadline: 1_000, key: 'egress/1' };
-  let world: World;
+  let setup: Setup;
   let deps: EgressDeps;
 
   beforeEach(() => {
-    world = {
+    setup = {
       suspended: false,
       bound: true,
       tainted: false,
@@ -76,7 +76,7 @@ describe('connections through the egress proxy', () => {
     const state = (): AgentState =>
       ({
         uid: 'a-1',
-        suspended: world.suspended,
+        suspended: setup.suspended,
         agent: { metadata: { name: 'scout', namespace: 'team-a' }, spec: {} },
         policy: { metadata: { name: 'p', uid: 'policy-1', namespace: 'team-a' }, spec: {} },
         ancestors: [],
@@ -90,7 +90,7 @@ describe('connections through the egress proxy', () => {
           if (token === 'gateway') return { ...POD, kind: 'egress-gateway' };
           throw new TemperError('TEMPER_TOKEN_INVALID', 'the token was rejected');
         },
-        isStillBound: () => world.bound,
+        isStillBound: () => setup.bound,
       },
       directory: {
         byUid: (uid: string) => (uid === 'a-1' ? state() : undefined),
@@ -99,7 +99,7 @@ describe('connections through the egress proxy', () => {
           createDecider(
             aSnapshot({
               agent: { grants: { network: ['**'] } },
-              policy: { egress: { allow: world.allowed }, tainted: { network: ['safe.example.com'] } },
+              policy: { egress: { allow: setup.allowed }, tainted: { network: ['safe.example.com'] } },
               tainted,
               hasPrivateData,
             }),
@@ -107,27 +107,27 @@ describe('connections through the egress proxy', () => {
       },
       sessions: {
         marks: async () => {
-          world.markReads += 1;
-          return { tainted: world.tainted, hasPrivateData: world.hasPrivateData };
+          setup.markReads += 1;
+          return { tainted: setup.tainted, hasPrivateData: setup.hasPrivateData };
         },
       },
       approvals: {
         permitsHost: async ({ message }: DeliveryTokenClaims, asked: { rule: string; target: string }) =>
-          message === 'm-1' && asked.rule === PRIVATE_NETWORK_RULE && world.approved.includes(asked.target),
+          message === 'm-1' && asked.rule === PRIVATE_NETWORK_RULE && setup.approved.includes(asked.target),
       },
       recorder: {
         used: async ({ message }: DeliveryTokenClaims, category: string) =>
-          void world.used.push(`${message} ${category}`),
+          void setup.used.push(`${message} ${category}`),
       },
       ledger: {
         ledger: () => ({
           reserve: async () => {
-            if (world.ledgerFails) throw new TemperError('TEMPER_LEDGER_UNAVAILABLE', 'no response');
-            return world.left > 0 ? { granted: true, id: 'r' } : DENIAL;
+            if (setup.ledgerFails) throw new TemperError('TEMPER_LEDGER_UNAVAILABLE', 'no response');
+            return setup.left > 0 ? { granted: true, id: 'r' } : DENIAL;
           },
           commit: async (_id: string, used: Amounts) => {
-            world.left -= used.networkBytes ?? 0;
-            world.charged.push(used);
+            setup.left -= used.networkBytes ?? 0;
+            setup.charged.push(used);
           },
         }),
       },
@@ -166,7 +166,7 @@ describe('connections through the egress proxy', () => {
       message: 'm-1',
       remainingMs: 600_000,
     });
-    assert.deepEqual(world.charged, [{ networkBytes: 0 }]);
+    assert.deepEqual(setup.charged, [{ networkBytes: 0 }]);
   });
 
   it('a connection is refused for another pod, a message that is over, a suspended agent, another host and a used quota', async () => {
@@ -176,64 +176,64 @@ describe('connections through the egress proxy', () => {
     await refused(ask({ host: 'example.org' }), 'TEMPER_POLICY_DENIED');
     await refused(ask({ port: 22 }), 'TEMPER_POLICY_DENIED');
     await refused(ask({ host: '93.184.215.14' }), 'TEMPER_POLICY_DENIED');
-    world.bound = false;
+    setup.bound = false;
     await refused(ask(), 'TEMPER_POD_NOT_BOUND');
-    world.bound = true;
-    world.suspended = true;
+    setup.bound = true;
+    setup.suspended = true;
     await refused(ask(), 'TEMPER_AGENT_SUSPENDED');
-    world.suspended = false;
-    world.left = 0;
+    setup.suspended = false;
+    setup.left = 0;
     await refused(ask(), 'TEMPER_QUOTA_EXCEEDED');
-    world.ledgerFails = true;
+    setup.ledgerFails = true;
     await refused(ask(), 'TEMPER_LEDGER_UNAVAILABLE');
   });
 
   it('a tainted session reaches only the hosts for tainted sessions, whose marks are read for each', async () => {
     await ask({ host: 'safe.example.com' });
     await ask();
-    assert.equal(world.markReads, 2);
-    world.tainted = true;
+    assert.equal(setup.markReads, 2);
+    setup.tainted = true;
     await refused(ask(), 'TEMPER_POLICY_DENIED');
     await ask({ host: 'safe.example.com' });
   });
 
   it('a gateway connects to the host that another gateway signed for a call, and a pod cannot use such a token', async () => {
-    world.allowed = [];
+    setup.allowed = [];
     const connects = { ...HOST, by: 'Connection' } as const;
     assert.equal((await ask({ token: 'gateway', claims: { connects } })).agent, 'scout');
     await refused(ask({ claims: { connects } }), 'TEMPER_DELIVERY_TOKEN_INVALID');
     await refused(ask({ token: 'gateway', claims: { connects }, port: 8443 }), 'TEMPER_DELIVERY_TOKEN_INVALID');
     await refused(ask({ token: 'gateway' }), 'TEMPER_DELIVERY_TOKEN_INVALID');
-    world.suspended = true;
+    setup.suspended = true;
     await refused(ask({ token: 'gateway', claims: { connects } }), 'TEMPER_AGENT_SUSPENDED');
   });
 
   it('without a connection of the platform the policy of the agent decides about the host of a call', async () => {
     const connects = { ...HOST, by: 'Policy' } as const;
     await ask({ token: 'gateway', claims: { connects } });
-    world.allowed = [];
+    setup.allowed = [];
     await refused(ask({ token: 'gateway', claims: { connects } }), 'TEMPER_POLICY_DENIED');
   });
 
   it('a tainted session with private data reaches the hosts of calls that an approver permitted, for their message only', async () => {
-    world.tainted = true;
-    world.hasPrivateData = true;
+    setup.tainted = true;
+    setup.hasPrivateData = true;
     const safe = { host: 'safe.example.com' };
     await refused(ask(safe), 'TEMPER_POLICY_DENIED');
-    world.approved = ['safe.example.com:443', 'api.example.com:443'];
+    setup.approved = ['safe.example.com:443', 'api.example.com:443'];
     await ask(safe);
     // An approval permits nothing that the policy denies.
     await refused(ask(), 'TEMPER_POLICY_DENIED');
     await refused(ask({ ...safe, claims: { message: 'm-2' } }), 'TEMPER_POLICY_DENIED');
-    world.tainted = false;
-    world.approved = [];
+    setup.tainted = false;
+    setup.approved = [];
     await ask(safe);
   });
 
   it('a report charges the bytes of each agent at once, and lets allowed connections stay', async () => {
     assert.deepEqual(await report(10, 0, 32), { ended: [] });
-    assert.deepEqual(world.charged, [{ networkBytes: 42 }]);
-    assert.equal(world.markReads, 1);
+    assert.deepEqual(setup.charged, [{ networkBytes: 42 }]);
+    assert.equal(setup.markReads, 1);
   });
 
   it('a connection of a pod that moved bytes is a use of the web, and one of a tool of a gateway is not', async () => {
@@ -246,7 +246,7 @@ describe('connections through the egress proxy', () => {
     const connects = { ...HOST, by: 'Connection' } as const;
     const connections = [of('c-1', 'm-1', 10), of('c-2', 'm-2', 0), of('c-3', 'm-3', 10, { connects })];
     await reviewConnections({ connections }, deps, op);
-    assert.deepEqual(world.used, ['m-1 web']);
+    assert.deepEqual(setup.used, ['m-1 web']);
   });
 
   it('a report waits for no record of a task', async () => {
@@ -255,9 +255,9 @@ describe('connections through the egress proxy', () => {
   });
 
   it('a report ends the connections of a suspended agent, and still charges their bytes', async () => {
-    world.suspended = true;
+    setup.suspended = true;
     // The operator may have taken its pod.
-    world.bound = false;
+    setup.bound = false;
     const { ended } = await report(10, 5);
     assert.deepEqual(
       ended.map(({ id, code }) => [id, code]),
@@ -266,28 +266,28 @@ describe('connections through the egress proxy', () => {
         ['c-1', 'TEMPER_AGENT_SUSPENDED'],
       ],
     );
-    assert.deepEqual(world.charged, [{ networkBytes: 15 }]);
+    assert.deepEqual(setup.charged, [{ networkBytes: 15 }]);
   });
 
   it('a report ends connections for every reason for which they would not be allowed now', async () => {
     const codes = async (): Promise<(string | undefined)[]> => (await report(1)).ended.map(({ code }) => code);
     assert.deepEqual(await codes(), []);
-    world.allowed = [];
+    setup.allowed = [];
     assert.deepEqual(await codes(), ['TEMPER_POLICY_DENIED']);
-    world.allowed = ['**.example.com'];
-    world.tainted = true;
+    setup.allowed = ['**.example.com'];
+    setup.tainted = true;
     assert.deepEqual(await codes(), ['TEMPER_POLICY_DENIED']);
-    world.tainted = false;
-    world.bound = false;
+    setup.tainted = false;
+    setup.bound = false;
     assert.deepEqual(await codes(), ['TEMPER_POD_NOT_BOUND']);
-    world.bound = true;
-    world.left = 0;
+    setup.bound = true;
+    setup.left = 0;
     assert.deepEqual(await codes(), ['TEMPER_QUOTA_EXCEEDED']);
   });
 
   it('bytes beyond the quota count, so that the next report ends the connection', async () => {
     assert.deepEqual(await report(5_000), { ended: [] });
-    assert.equal(world.left, -4_000);
+    assert.equal(setup.left, -4_000);
     assert.deepEqual(
       (await report(1)).ended.map(({ code }) => code),
       ['TEMPER_QUOTA_EXCEEDED'],
@@ -297,11 +297,11 @@ describe('connections through the egress proxy', () => {
   it('a report with a forged delivery token charges no agent and ends the connection', async () => {
     const connections = [{ id: 'c-0', deliveryToken: 'd1.x.y', ...HOST, bytes: 10 }];
     const { ended } = await reviewConnections({ connections }, deps, op);
-    assert.deepEqual([ended.map(({ code }) => code), world.charged], [['TEMPER_DELIVERY_TOKEN_INVALID'], []]);
+    assert.deepEqual([ended.map(({ code }) => code), setup.charged], [['TEMPER_DELIVERY_TOKEN_INVALID'], []]);
   });
 
   it('a report fails as a whole while the ledger does not respond, so that its bytes are not lost', async () => {
-    world.ledgerFails = true;
+    setup.ledgerFails = true;
     await refused(report(1), 'TEMPER_LEDGER_UNAVAILABLE');
   });
 });

@@ -10,7 +10,7 @@ const LONG_AGO = '2020-01-01T00:00:00.000Z';
 const unused = (session: string, isClosed = false): UnusedSession => ({ session, lastUsedAt: LONG_AGO, isClosed });
 
 /** Agents by name, with their unused sessions or the error of reading them. */
-function world(
+function setup(
   agents: Record<string, readonly UnusedSession[] | Error>,
   unended: readonly string[] = [],
   sessionIdleMs = SESSION_IDLE_MS,
@@ -48,29 +48,29 @@ function world(
 
 describe('idle sessions', () => {
   it('a session with a message that has not ended stays, and the record of a closed one is not repeated', async () => {
-    const { deps, done } = world({ analyst: [unused('idle'), unused('parked'), unused('closed', true)] }, ['parked']);
+    const { deps, done } = setup({ analyst: [unused('idle'), unused('parked'), unused('closed', true)] }, ['parked']);
     await closeIdleSessions(deps, new AbortController().signal);
     assert.deepEqual(done, ['audit idle 2 tools', 'analyst/idle', 'analyst/closed']);
   });
 
   it('the agent says after how long its sessions are idle', async () => {
-    const { deps, asked } = world({ analyst: [] }, [], 2 * 3_600_000);
+    const { deps, asked } = setup({ analyst: [] }, [], 2 * 3_600_000);
     await closeIdleSessions(deps, new AbortController().signal);
     assert.deepEqual(asked, [120]);
   });
 
   it('an agent whose sessions cannot be read delays no other, and a lost NATS ends the round', async () => {
-    const one = world({ broken: new Error('damaged'), analyst: [unused('idle')] });
+    const one = setup({ broken: new Error('damaged'), analyst: [unused('idle')] });
     await closeIdleSessions(one.deps, new AbortController().signal);
     assert.deepEqual([one.done.at(-1), one.warnings.length], ['analyst/idle', 1]);
-    const away = world({ first: new TemperError('TEMPER_BUS_UNAVAILABLE', 'away'), analyst: [unused('idle')] });
+    const away = setup({ first: new TemperError('TEMPER_BUS_UNAVAILABLE', 'away'), analyst: [unused('idle')] });
     await closeIdleSessions(away.deps, new AbortController().signal);
     assert.deepEqual([away.done, away.warnings.length], [[], 1]);
   });
 
   it('an agent with many idle sessions has 200 of them closed in one round', async () => {
     const many = Array.from({ length: 500 }, (_, index) => unused(`s-${index}`, true));
-    const { deps, done } = world({ analyst: many });
+    const { deps, done } = setup({ analyst: many });
     await closeIdleSessions(deps, new AbortController().signal);
     assert.equal(done.length, 200);
   });

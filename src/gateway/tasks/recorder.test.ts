@@ -9,14 +9,14 @@ import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import { createTaskRecorder } from './recorder.ts';
 
 /** `isAway`: no record can be stored. */
-function recorded(world = { isAway: false }) {
+function recorded(setup = { isAway: false }) {
   const written: string[] = [];
   const logged: string[] = [];
   const recorder = createTaskRecorder({
     records: {
       end: async (_agent, { message }) => void written.push(`end ${message}`),
       use: async (_agent, message, category) => {
-        if (world.isAway) throw new TemperError('TEMPER_BUS_UNAVAILABLE', 'no response');
+        if (setup.isAway) throw new TemperError('TEMPER_BUS_UNAVAILABLE', 'no response');
         written.push(`use ${message} ${category}`);
       },
       called: async (_agent, { message }) => void written.push(`called ${message}`),
@@ -76,12 +76,12 @@ describe('the records of tasks', () => {
   });
 
   it('a category that cannot be stored is logged, fails no call, and is stored with the next call', async () => {
-    const world = { isAway: true };
-    const { written, logged, recorder } = recorded(world);
+    const setup = { isAway: true };
+    const { written, logged, recorder } = recorded(setup);
     await recorder.used(claims('m-text'), 'web');
     assert.equal(logged.length, 1);
     assert.match(logged[0] ?? '', /a task was not recorded.*/);
-    world.isAway = false;
+    setup.isAway = false;
     await recorder.used(claims('m-text'), 'web');
     assert.deepEqual(written, ['use m-text web']);
   });

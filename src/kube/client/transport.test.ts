@@ -36,7 +36,7 @@ async function listen(server: NetServer): Promise<number> {
 }
 
 /** A transport to the given server, with a clock that only the test moves. */
-async function aScene(
+async function aFixture(
   server: NetServer & { closeAllConnections?(): void },
   scheme: 'http' | 'https',
   more: Partial<TransportOptions> = {},
@@ -72,8 +72,8 @@ async function aScene(
   };
 }
 
-const anHttpScene = (listener: RequestListener, more: Partial<TransportOptions> = {}): Promise<TransportFixture> =>
-  aScene(createServer(listener), 'http', more);
+const anHttpFixture = (listener: RequestListener, more: Partial<TransportOptions> = {}): Promise<TransportFixture> =>
+  aFixture(createServer(listener), 'http', more);
 
 /** Responds with the given responses in turn, then always with the last one. */
 function inTurn(...responses: readonly { status: number; retryAfter?: string; body?: string }[]) {
@@ -100,15 +100,15 @@ describe('the transport', () => {
       else response.end('{"kind":"PodList"}');
     });
     server.on('secureConnection', () => (handshakes += 1));
-    await using scene = await aScene(server, 'https', { clock: systemClock });
-    for (let call = 0; call < 100; call += 1) await scene.transport.send(GET, signal());
+    await using fixture = await aFixture(server, 'https', { clock: systemClock });
+    for (let call = 0; call < 100; call += 1) await fixture.transport.send(GET, signal());
     assert.equal(handshakes, 1);
-    await Promise.all(Array.from({ length: 100 }, () => scene.transport.send(GET, signal())));
+    await Promise.all(Array.from({ length: 100 }, () => fixture.transport.send(GET, signal())));
     assert.ok(handshakes <= 2, `${handshakes} handshakes for 200 calls`);
     const before = handshakes;
     const done = new AbortController();
     for (let watch = 0; watch < 3; watch += 1)
-      await scene.transport.open({ method: 'GET', path: '/watch' }, done.signal);
+      await fixture.transport.open({ method: 'GET', path: '/watch' }, done.signal);
     assert.equal(handshakes, before + 1);
     assert.deepEqual([...versions], ['2.0']);
     done.abort();
@@ -118,24 +118,24 @@ describe('the transport', () => {
     let handshakes = 0;
     const server = createSecureServer({ ...PEM, allowHTTP1: true }, (_request, response) => response.end('{}'));
     server.on('secureConnection', () => (handshakes += 1));
-    await using scene = await aScene(server, 'https', { clock: systemClock });
-    await scene.transport.send(GET, signal());
-    scene.access.credentials = {
+    await using fixture = await aFixture(server, 'https', { clock: systemClock });
+    await fixture.transport.send(GET, signal());
+    fixture.access.credentials = {
       headers: { authorization: 'Bearer other' },
       tls: { ca: Buffer.from(PEM.cert), servername: SERVER_NAME },
     };
-    await scene.transport.send(GET, signal());
+    await fixture.transport.send(GET, signal());
     assert.equal(handshakes, 1);
-    scene.access.credentials = { headers: {}, tls: { ca: PEM.cert, servername: SERVER_NAME, ...PEM } };
-    await scene.transport.send(GET, signal());
+    fixture.access.credentials = { headers: {}, tls: { ca: PEM.cert, servername: SERVER_NAME, ...PEM } };
+    await fixture.transport.send(GET, signal());
     assert.equal(handshakes, 2);
   });
 
   it('a server whose CA is not configured is rejected', async () => {
     const server = createSecureServer(PEM, (_request, response) => response.end('{}'));
-    await using scene = await aScene(server, 'https', { clock: systemClock });
-    scene.access.credentials = { headers: {}, tls: { servername: SERVER_NAME } };
-    await assert.rejects(scene.transport.send(GET, signal()), (error) => {
+    await using fixture = await aFixture(server, 'https', { clock: systemClock });
+    fixture.access.credentials = { headers: {}, tls: { servername: SERVER_NAME } };
+    await assert.rejects(fixture.transport.send(GET, signal()), (error) => {
       assert.ok(isTemperError(error, 'TEMPER_KUBE_UNREACHABLE'));
       assert.ok(hasErrno(error.cause, 'DEPTH_ZERO_SELF_SIGNED_CERT'));
       return true;
@@ -144,7 +144,7 @@ describe('the transport', () => {
 
   it('send passes method, path, body, content type, the component, and the headers of the credentials', async () => {
     const seen: unknown[] = [];
-    await using scene = await anHttpScene(
+    await using fixture = await anHttpFixture(
       (request, response) => {
         const chunks: Buffer[] = [];
         request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -164,14 +164,14 @@ describe('the transport', () => {
       },
       { component: 'operator' },
     );
-    scene.access.credentials = { headers: { authorization: 'Bearer t' }, tls: {} };
-    const result = await scene.transport.send({ ...POST, contentType: 'application/x', body: { z: 1 } }, signal());
+    fixture.access.credentials = { headers: { authorization: 'Bearer t' }, tls: {} };
+    const result = await fixture.transport.send({ ...POST, contentType: 'application/x', body: { z: 1 } }, signal());
     assert.deepEqual(result, { a: 1 });
     const agent = userAgent('operator');
     assert.match(agent, /^temper-operator\/\d+\.\d+\.\d+\S* \([a-z0-9]+\/[a-z0-9]+\)$/);
     const head = ['POST', '/api/v1/pods', 'application/x', 'application/json', 'Bearer t', agent];
     assert.deepEqual(seen, [[...head, '{"z":1}']]);
-    assert.equal(scene.metrics.counts['rest_client_requests_total{200}'], 1);
+    assert.equal(fixture.metrics.counts['rest_client_requests_total{200}'], 1);
   });
 
   it('an error response becomes an ApiError with status and reason', async () => {
@@ -180,25 +180,25 @@ describe('the transport', () => {
       reason: 'AlreadyExists',
       message: 'pods "x" already exists\u001b[31m',
     });
-    await using scene = await anHttpScene(inTurn({ status: 409, body }, { status: 404, body: '<html>' }).listener);
-    await assert.rejects(scene.transport.send(POST, signal()), (error) => {
+    await using fixture = await anHttpFixture(inTurn({ status: 409, body }, { status: 404, body: '<html>' }).listener);
+    await assert.rejects(fixture.transport.send(POST, signal()), (error) => {
       assert.ok(error instanceof ApiError);
       assert.deepEqual([error.status, error.reason], [409, 'AlreadyExists']);
       assert.equal(error.message, 'POST /api/v1/pods: 409 AlreadyExists pods "x" already exists\\u{1b}[31m');
       return true;
     });
-    await assert.rejects(scene.transport.send(GET, signal()), { status: 404, reason: '' });
+    await assert.rejects(fixture.transport.send(GET, signal()), { status: 404, reason: '' });
   });
 
   it('send retries three times after the Retry-After of a 429', async () => {
     const { listener, asked } = inTurn({ status: 429, retryAfter: '7' });
-    await using scene = await anHttpScene(listener);
-    const call = assert.rejects(scene.transport.send(POST, signal()), { status: 429, retryAfterSeconds: 7 });
+    await using fixture = await anHttpFixture(listener);
+    const call = assert.rejects(fixture.transport.send(POST, signal()), { status: 429, retryAfterSeconds: 7 });
     for (let retry = 1; retry <= 3; retry += 1) {
-      while (scene.clock.pendingDelays().length === 0) await new Promise((resolve) => setImmediate(resolve));
-      assert.deepEqual(scene.clock.pendingDelays(), [7_000]);
+      while (fixture.clock.pendingDelays().length === 0) await new Promise((resolve) => setImmediate(resolve));
+      assert.deepEqual(fixture.clock.pendingDelays(), [7_000]);
       assert.equal(asked(), retry);
-      await scene.clock.advance(7_000);
+      await fixture.clock.advance(7_000);
     }
     await call;
     assert.equal(asked(), 4);
@@ -206,13 +206,13 @@ describe('the transport', () => {
 
   it('send checks before each attempt whether it may still send', async () => {
     const { listener, asked } = inTurn({ status: 429, retryAfter: '0' });
-    await using scene = await anHttpScene(listener, { clock: systemClock });
+    await using fixture = await anHttpFixture(listener, { clock: systemClock });
     let left = 2;
     const before = (): void => {
       left -= 1;
       if (left < 0) throw new TemperError('TEMPER_NOT_LEADER', 'no longer');
     };
-    const call = scene.transport.send({ ...POST, beforeAttempt: before }, signal());
+    const call = fixture.transport.send({ ...POST, beforeAttempt: before }, signal());
     await assert.rejects(call, (error) => isTemperError(error, 'TEMPER_NOT_LEADER'));
     assert.equal(asked(), 2);
   });
@@ -220,9 +220,9 @@ describe('the transport', () => {
   it('a GET is retried after a 503, and a POST is not', async () => {
     const reading = inTurn({ status: 503, retryAfter: '0' }, { status: 200 });
     const writing = inTurn({ status: 503, retryAfter: '0' });
-    await using first = await anHttpScene(reading.listener, { clock: systemClock });
+    await using first = await anHttpFixture(reading.listener, { clock: systemClock });
     assert.deepEqual(await first.transport.send(GET, signal()), {});
-    await using second = await anHttpScene(writing.listener, { clock: systemClock });
+    await using second = await anHttpFixture(writing.listener, { clock: systemClock });
     await assert.rejects(second.transport.send(POST, signal()), { status: 503 });
     assert.equal(writing.asked(), 1);
   });
@@ -230,18 +230,18 @@ describe('the transport', () => {
   it('send does not retry without a valid or with a long Retry-After', async () => {
     for (const retryAfter of [undefined, '3600', 'Fri, 31 Dec 1999 23:59:59 GMT']) {
       const { listener, asked } = inTurn({ status: 429, ...(retryAfter === undefined ? {} : { retryAfter }) });
-      await using scene = await anHttpScene(listener);
-      await assert.rejects(scene.transport.send(GET, signal()), { status: 429 });
+      await using fixture = await anHttpFixture(listener);
+      await assert.rejects(fixture.transport.send(GET, signal()), { status: 429 });
       assert.equal(asked(), 1);
     }
   });
 
   it('send refreshes the credentials once after a 401', async () => {
     const { listener, asked } = inTurn({ status: 401 }, { status: 200 }, { status: 401 });
-    await using scene = await anHttpScene(listener);
-    assert.deepEqual(await scene.transport.send(POST, signal()), {});
-    assert.equal(scene.access.refreshed, 1);
-    await assert.rejects(scene.transport.send(POST, signal()), { status: 401 });
+    await using fixture = await anHttpFixture(listener);
+    assert.deepEqual(await fixture.transport.send(POST, signal()), {});
+    assert.equal(fixture.access.refreshed, 1);
+    await assert.rejects(fixture.transport.send(POST, signal()), { status: 401 });
     assert.equal(asked(), 4);
   });
 
@@ -250,13 +250,13 @@ describe('the transport', () => {
     let silent = true;
     const server = createServer((_request, response) => void (silent ? undefined : response.end('{}')));
     server.on('connection', () => (connections += 1));
-    await using scene = await aScene(server, 'http', { timeoutMs: 1_000 });
-    await assert.rejects(scene.transport.send(GET, signal()), (error) => isTemperError(error, 'TEMPER_TIMEOUT'));
-    await assert.rejects(scene.transport.open(GET, signal()), (error) => isTemperError(error, 'TEMPER_TIMEOUT'));
+    await using fixture = await aFixture(server, 'http', { timeoutMs: 1_000 });
+    await assert.rejects(fixture.transport.send(GET, signal()), (error) => isTemperError(error, 'TEMPER_TIMEOUT'));
+    await assert.rejects(fixture.transport.open(GET, signal()), (error) => isTemperError(error, 'TEMPER_TIMEOUT'));
     silent = false;
-    assert.deepEqual(await scene.transport.send(GET, signal()), {});
+    assert.deepEqual(await fixture.transport.send(GET, signal()), {});
     assert.equal(connections, 3);
-    assert.equal(scene.metrics.counts['rest_client_requests_total{<error>}'], 2);
+    assert.equal(fixture.metrics.counts['rest_client_requests_total{<error>}'], 2);
   });
 
   it('calls for the Lease use a connection of their own, which is replaced when the caller gives up waiting', async () => {
@@ -271,15 +271,15 @@ describe('the transport', () => {
       seen.push(request.url);
       if (request.url !== '/silent') response.end('{}');
     });
-    await using scene = await aScene(server, 'https', { clock: systemClock });
+    await using fixture = await aFixture(server, 'https', { clock: systemClock });
     const lease = (path: string, until = signal()) =>
-      scene.transport.send({ method: 'GET', path, connection: 'lease' }, until);
-    await scene.transport.send(GET, signal());
+      fixture.transport.send({ method: 'GET', path, connection: 'lease' }, until);
+    await fixture.transport.send(GET, signal());
     await lease('/lease');
     const limited = AbortSignal.any([signal(), AbortSignal.timeout(20)]);
     await assert.rejects(lease('/silent', limited), { name: 'TimeoutError' });
     await lease('/lease');
-    await scene.transport.send(GET, signal());
+    await fixture.transport.send(GET, signal());
     assert.deepEqual(
       paths.map((seen) => seen.filter((path) => path !== '/silent')),
       [[GET.path, GET.path], ['/lease'], ['/lease']],
@@ -287,22 +287,22 @@ describe('the transport', () => {
   });
 
   it('an aborted call rejects with the reason of its signal, before and after it is sent', async () => {
-    await using scene = await anHttpScene(() => {});
+    await using fixture = await anHttpFixture(() => {});
     const controller = new AbortController();
-    const call = scene.transport.send(GET, controller.signal);
+    const call = fixture.transport.send(GET, controller.signal);
     controller.abort(new Error('cancelled by the caller'));
     await assert.rejects(call, /cancelled by the caller/);
-    await assert.rejects(scene.transport.send(GET, controller.signal), /cancelled by the caller/);
+    await assert.rejects(fixture.transport.send(GET, controller.signal), /cancelled by the caller/);
   });
 
   it('a started stream has no timeout', async (context) => {
     context.mock.timers.enable({ apis: ['setTimeout'] });
     const started = Promise.withResolvers<ServerResponse>();
-    await using scene = await anHttpScene((_request, response) => {
+    await using fixture = await anHttpFixture((_request, response) => {
       response.write('a');
       started.resolve(response);
     });
-    const stream = await scene.transport.open(GET, signal());
+    const stream = await fixture.transport.open(GET, signal());
     context.mock.timers.tick(3_600_000);
     (await started.promise).end('b');
     const chunks: string[] = [];
@@ -311,7 +311,7 @@ describe('the transport', () => {
   });
 
   it('an endless response, an invalid response and an unreachable server are errors', async () => {
-    await using endless = await anHttpScene((_request, response) => {
+    await using endless = await anHttpFixture((_request, response) => {
       const more = (): void => {
         while (!response.destroyed && response.write(Buffer.alloc(1024 * 1024, 0x20)));
       };
@@ -321,13 +321,13 @@ describe('the transport', () => {
     const unreadable = (error: unknown): boolean => isTemperError(error, 'TEMPER_KUBE_UNREACHABLE');
     const tooLarge = (error: unknown): boolean => isTemperError(error, 'TEMPER_KUBE_RESPONSE_TOO_LARGE');
     await assert.rejects(endless.transport.send(GET, signal()), tooLarge);
-    await using html = await anHttpScene(inTurn({ status: 200, body: '<html>' }).listener);
+    await using html = await anHttpFixture(inTurn({ status: 200, body: '<html>' }).listener);
     await assert.rejects(html.transport.send(GET, signal()), unreadable);
     const server = createServer();
-    const scene = await aScene(server, 'http');
+    const fixture = await aFixture(server, 'http');
     await new Promise((resolve) => server.close(resolve));
-    await assert.rejects(scene.transport.send(GET, signal()), unreadable);
-    await scene.transport[Symbol.asyncDispose]();
+    await assert.rejects(fixture.transport.send(GET, signal()), unreadable);
+    await fixture.transport[Symbol.asyncDispose]();
   });
 
   for (const how of ['the transport is disposed', 'the connection is lost'] as const) {
@@ -341,8 +341,8 @@ describe('the transport', () => {
         response.write('{"type":"BOOKMARK"}\n');
       });
       server.on('secureConnection', (socket: Socket) => sockets.push(socket));
-      await using scene = await aScene(server, 'https', { clock: systemClock });
-      const { transport } = scene;
+      await using fixture = await aFixture(server, 'https', { clock: systemClock });
+      const { transport } = fixture;
       const watch = { method: 'GET', path: '/watch' } as const;
       await transport.open(watch, signal());
       // Aborts a request after each of the microtasks in which it is created, written and reported.
@@ -369,10 +369,10 @@ describe('the transport', () => {
 
   it('a disposed transport rejects calls', async () => {
     const { listener, asked } = inTurn({ status: 200 });
-    await using scene = await anHttpScene(listener);
-    await scene.transport.send(GET, signal());
-    await scene.transport[Symbol.asyncDispose]();
-    await assert.rejects(scene.transport.send(GET, signal()), (error) =>
+    await using fixture = await anHttpFixture(listener);
+    await fixture.transport.send(GET, signal());
+    await fixture.transport[Symbol.asyncDispose]();
+    await assert.rejects(fixture.transport.send(GET, signal()), (error) =>
       isTemperError(error, 'TEMPER_KUBE_UNREACHABLE'),
     );
     assert.equal(asked(), 1);

@@ -6,7 +6,7 @@ import type { FakeApiServer, ApiFault, Thing } from './fake-api-server.testing.t
 import { createReflectorFixture, type ReflectorFixture } from './reflector.testing.ts';
 import type { Change } from './store.ts';
 
-type TestStep = (scene: ReflectorFixture) => Promise<void> | void;
+type TestStep = (fixture: ReflectorFixture) => Promise<void> | void;
 
 const NAMES = ['a', 'b', 'c', 'd', 'e', 'f'];
 const FAULTS: readonly ApiFault[] = ['refuse', 'busy', 'gone', 'break', 'forbid', 'mute'];
@@ -100,19 +100,19 @@ describe('the reflector, with a server that fails in every way', () => {
   it('the store converges to the state of the server, and listeners receive every deletion', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (steps) => {
-        await using scene = await createReflectorFixture();
-        const mirror = mirrorOf(scene);
-        scene.reflector.start();
-        for (const run of steps) await run(scene);
-        scene.api.clearFaults();
-        const expected = (): string => JSON.stringify(sorted(scene.api.state().values() as Iterable<Thing>));
-        await scene.until(
-          () => JSON.stringify(sorted(scene.reflector.store.list())) === expected(),
+        await using fixture = await createReflectorFixture();
+        const mirror = mirrorOf(fixture);
+        fixture.reflector.start();
+        for (const run of steps) await run(fixture);
+        fixture.api.clearFaults();
+        const expected = (): string => JSON.stringify(sorted(fixture.api.state().values() as Iterable<Thing>));
+        await fixture.until(
+          () => JSON.stringify(sorted(fixture.reflector.store.list())) === expected(),
           'the same state',
           5_000,
         );
         assert.equal(JSON.stringify(sorted(mirror.values())), expected());
-        assert.doesNotMatch(scene.lines.join(''), /a change listener threw an error/);
+        assert.doesNotMatch(fixture.lines.join(''), /a change listener threw an error/);
       }),
       { numRuns: 60 },
     );

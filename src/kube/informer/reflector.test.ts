@@ -6,12 +6,12 @@ import type { ChangeSource } from './reflector.ts';
 import { createReflectorFixture, type ReflectorFixture, valuesOf } from './reflector.testing.ts';
 import type { Change } from './store.ts';
 
-async function aWatchedScene(more: Parameters<typeof createReflectorFixture>[0] = {}): Promise<ReflectorFixture> {
-  const scene = await createReflectorFixture(more);
-  for (const [index, name] of ['a', 'b', 'c', 'd', 'e'].entries()) scene.api.set(name, index);
-  scene.reflector.start();
-  await scene.until(() => scene.api.watching === 1, 'the first watch');
-  return scene;
+async function aWatchedFixture(more: Parameters<typeof createReflectorFixture>[0] = {}): Promise<ReflectorFixture> {
+  const fixture = await createReflectorFixture(more);
+  for (const [index, name] of ['a', 'b', 'c', 'd', 'e'].entries()) fixture.api.set(name, index);
+  fixture.reflector.start();
+  await fixture.until(() => fixture.api.watching === 1, 'the first watch');
+  return fixture;
 }
 
 function changesOf({ reflector }: ReflectorFixture): [string, string, ChangeSource][] {
@@ -22,13 +22,13 @@ function changesOf({ reflector }: ReflectorFixture): [string, string, ChangeSour
 
 describe('the reflector', () => {
   it('the reflector lists page by page, then reports watch events', async () => {
-    await using scene = await aWatchedScene();
-    const { api, reflector, until } = scene;
+    await using fixture = await aWatchedFixture();
+    const { api, reflector, until } = fixture;
     assert.equal(reflector.hasSynced, true);
     assert.deepEqual(valuesOf(reflector.store), { a: 0, b: 1, c: 2, d: 3, e: 4 });
-    const initial = changesOf(scene).splice(0, 5);
+    const initial = changesOf(fixture).splice(0, 5);
     assert.deepEqual(initial[0], ['added', 'team/a', 'initial']);
-    const later = changesOf(scene);
+    const later = changesOf(fixture);
     later.length = 0;
     api.set('a', 10);
     api.set('f', 5);
@@ -50,8 +50,8 @@ describe('the reflector', () => {
   });
 
   it('a change is in the store, and every listener has it, as soon as its event arrives: no timer stands between', async () => {
-    await using scene = await aWatchedScene();
-    const { api, clock, reflector, until } = scene;
+    await using fixture = await aWatchedFixture();
+    const { api, clock, reflector, until } = fixture;
     const seen: unknown[] = [];
     reflector.subscribe(({ key, object }, origin) => {
       if (origin === 'change') seen.push([key, object.spec.value, reflector.store.get('team/a')?.spec.value]);
@@ -63,8 +63,8 @@ describe('the reflector', () => {
   });
 
   it('an expired continue token restarts the list without pages', async () => {
-    await using scene = await createReflectorFixture();
-    const { api, reflector, until } = scene;
+    await using fixture = await createReflectorFixture();
+    const { api, reflector, until } = fixture;
     for (const name of ['a', 'b', 'c']) api.set(name, 1);
     api.fail('none', 'gone');
     reflector.start();
@@ -75,8 +75,8 @@ describe('the reflector', () => {
   });
 
   it('after a watch ends, breaks or is truncated, the next one continues from the last version', async () => {
-    await using scene = await aWatchedScene();
-    const { api, reflector, until } = scene;
+    await using fixture = await aWatchedFixture();
+    const { api, reflector, until } = fixture;
     const endings = [
       () => api.endWatches(),
       () => api.dropWatches(),
@@ -93,9 +93,9 @@ describe('the reflector', () => {
   });
 
   it('an expired version causes an immediate relist that reports missed deletions', async () => {
-    await using scene = await aWatchedScene();
-    const { api, reflector, until, clock } = scene;
-    const changes = changesOf(scene);
+    await using fixture = await aWatchedFixture();
+    const { api, reflector, until, clock } = fixture;
+    const changes = changesOf(fixture);
     changes.length = 0;
     await clock.advance(2_000);
     api.dropWatches();
@@ -114,8 +114,8 @@ describe('the reflector', () => {
   });
 
   it('the reflector backs off when the server expires a version immediately after the list', async () => {
-    await using scene = await createReflectorFixture();
-    const { api, reflector, until, lines } = scene;
+    await using fixture = await createReflectorFixture();
+    const { api, reflector, until, lines } = fixture;
     api.fail('none', 'gone', 'none', 'gone');
     reflector.start();
     await until(() => lines.length === 1, 'the first failure', 0);
@@ -127,14 +127,14 @@ describe('the reflector', () => {
   });
 
   it('an ERROR event with an expired version causes a relist', async () => {
-    await using scene = await aWatchedScene();
-    scene.api.expireWatches();
-    await scene.until(() => scene.api.lists === 2 && scene.api.watching === 1, 'list and watch');
+    await using fixture = await aWatchedFixture();
+    fixture.api.expireWatches();
+    await fixture.until(() => fixture.api.lists === 2 && fixture.api.watching === 1, 'list and watch');
   });
 
   it('a watch without data for 90 seconds is restarted, and a watch with bookmarks is kept', async () => {
-    await using scene = await aWatchedScene();
-    const { api, clock, until, reflector } = scene;
+    await using fixture = await aWatchedFixture();
+    const { api, clock, until, reflector } = fixture;
     for (let minutes = 0; minutes < 4; minutes += 1) {
       const sent = clock.monotonic();
       api.bookmark();
@@ -146,12 +146,12 @@ describe('the reflector', () => {
     await until(() => valuesOf(reflector.store)['a'] === 55, 'the missed change', 1_000);
     assert.equal(api.watches, 2);
     assert.equal(api.lists, 1);
-    assert.match(scene.lines.join(''), /StalledWatch/);
+    assert.match(fixture.lines.join(''), /StalledWatch/);
   });
 
   it('a watch whose data arrived while the event loop was blocked is kept', async () => {
-    await using scene = await aWatchedScene();
-    const { api, clock, until, reflector } = scene;
+    await using fixture = await aWatchedFixture();
+    const { api, clock, until, reflector } = fixture;
     for (let times = 0; times < 3; times += 1) {
       clock.skip(200_000);
       // The event loop runs timers before I/O.
@@ -163,14 +163,14 @@ describe('the reflector', () => {
   });
 
   it('the next watch continues from the version of the last bookmark', async () => {
-    await using scene = await aWatchedScene();
-    const { api, until } = scene;
+    await using fixture = await aWatchedFixture();
+    const { api, until } = fixture;
     api.silence();
     api.set('z', 1);
     api.dropWatches();
     await until(() => api.watching === 1, 'the second watch');
     api.bookmark();
-    await until(() => scene.reflector.store.size === 6, 'the change');
+    await until(() => fixture.reflector.store.size === 6, 'the change');
     api.compact();
     api.dropWatches();
     await until(() => api.watches === 3 && api.watching === 1, 'the third watch');
@@ -178,18 +178,18 @@ describe('the reflector', () => {
   });
 
   it('the backoff grows to 30 seconds and is reset after two minutes without a failure', async () => {
-    await using scene = await createReflectorFixture();
-    const { api, reflector, until, lines } = scene;
+    await using fixture = await createReflectorFixture();
+    const { api, reflector, until, lines } = fixture;
     api.fail('forbid', 'refuse', 'busy', 'break', 'forbid', 'forbid', 'forbid', 'forbid');
     reflector.start();
     await until(() => api.watching === 1, 'success', 400);
     const waits = () => lines.flatMap((line) => (JSON.parse(line) as { wait?: number }).wait ?? []);
     assert.deepEqual(waits(), [800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000]);
-    const quiet = scene.clock.monotonic();
+    const quiet = fixture.clock.monotonic();
     await until(
       () => {
         api.bookmark();
-        return scene.clock.monotonic() - quiet > 121_000;
+        return fixture.clock.monotonic() - quiet > 121_000;
       },
       'two minutes',
       1_000,
@@ -200,9 +200,9 @@ describe('the reflector', () => {
   });
 
   it('a watch that ends immediately counts as a failure', async () => {
-    await using scene = await aWatchedScene();
-    const { api, until, metrics } = scene;
-    await scene.clock.advance(2_000);
+    await using fixture = await aWatchedFixture();
+    const { api, until, metrics } = fixture;
+    await fixture.clock.advance(2_000);
     api.endWatches();
     await until(() => api.watches === 2 && api.watching === 1, 'the second watch', 0);
     assert.equal(metrics.counts['reflector_short_watches_total'], 0);
@@ -213,23 +213,23 @@ describe('the reflector', () => {
   });
 
   it('every listener is notified, a late one of existing objects first, even when another listener throws', async () => {
-    await using scene = await aWatchedScene();
-    const { api, reflector, until } = scene;
+    await using fixture = await aWatchedFixture();
+    const { api, reflector, until } = fixture;
     reflector.subscribe((_change, origin) => {
       if (origin === 'change') throw new Error('a defect');
     });
-    const changes = changesOf(scene);
+    const changes = changesOf(fixture);
     assert.equal(changes.filter(([, , origin]) => origin === 'initial').length, 5);
     api.set('a', 9);
     await until(() => changes.length === 6, 'the change');
-    assert.match(scene.lines.join(''), /a change listener threw an error/);
+    assert.match(fixture.lines.join(''), /a change listener threw an error/);
   });
 
   it('a resync reports every object again', async () => {
-    await using scene = await aWatchedScene({ resyncMs: 3_600_000 });
-    const changes = changesOf(scene);
+    await using fixture = await aWatchedFixture({ resyncMs: 3_600_000 });
+    const changes = changesOf(fixture);
     changes.length = 0;
-    await scene.until(() => changes.length > 0, 'the resync', 60_000);
+    await fixture.until(() => changes.length > 0, 'the resync', 60_000);
     assert.deepEqual(
       changes.map(([, key, origin]) => [key, origin]),
       ['a', 'b', 'c', 'd', 'e'].map((name) => [`team/${name}`, 'resync']),
@@ -237,18 +237,18 @@ describe('the reflector', () => {
   });
 
   it('the reflector applies transform, namespace, selectors and metadataOnly', async () => {
-    await using scene = await createReflectorFixture({
+    await using fixture = await createReflectorFixture({
       transform: (thing) => ({ ...thing, spec: { value: thing.spec.value * 2 } }),
       namespace: 'team',
       labelSelector: 'a in (b,c)',
       fieldSelector: 'metadata.name=x',
       metadataOnly: true,
     });
-    scene.api.set('a', 21);
-    scene.reflector.start();
-    await scene.until(() => scene.api.watching === 1, 'the watch');
-    assert.deepEqual(valuesOf(scene.reflector.store), { a: 42 });
-    for (const { path, accept } of scene.api.requests) {
+    fixture.api.set('a', 21);
+    fixture.reflector.start();
+    await fixture.until(() => fixture.api.watching === 1, 'the watch');
+    assert.deepEqual(valuesOf(fixture.reflector.store), { a: 42 });
+    for (const { path, accept } of fixture.api.requests) {
       assert.match(path, /^\/apis\/example\.dev\/v1\/namespaces\/team\/things\?/);
       assert.match(path, /labelSelector=a\+in\+%28b%2Cc%29&fieldSelector=metadata\.name%3Dx/);
       assert.match(accept, /as=PartialObjectMetadata(List)?;g=meta\.k8s\.io;v=v1/);
@@ -256,26 +256,26 @@ describe('the reflector', () => {
   });
 
   it('a disposed reflector sends no further requests', async () => {
-    const scene = await createReflectorFixture();
-    scene.api.fail('busy');
-    scene.reflector.start();
-    await scene.until(() => scene.lines.length === 1, 'the failure', 0);
-    await scene.reflector[Symbol.asyncDispose]();
-    await scene.clock.advance(60_000);
-    assert.equal(scene.api.requests.length, 1);
-    assert.deepEqual(scene.clock.pendingDelays(), []);
-    await scene[Symbol.asyncDispose]();
+    const fixture = await createReflectorFixture();
+    fixture.api.fail('busy');
+    fixture.reflector.start();
+    await fixture.until(() => fixture.lines.length === 1, 'the failure', 0);
+    await fixture.reflector[Symbol.asyncDispose]();
+    await fixture.clock.advance(60_000);
+    assert.equal(fixture.api.requests.length, 1);
+    assert.deepEqual(fixture.clock.pendingDelays(), []);
+    await fixture[Symbol.asyncDispose]();
   });
 
   it('synced resolves after the initial list, or rejects when its signal aborts', async () => {
-    await using scene = await createReflectorFixture();
+    await using fixture = await createReflectorFixture();
     const controller = new AbortController();
-    const aborted = scene.reflector.synced(controller.signal);
-    const synced = scene.reflector.synced(NEVER_ABORTED);
+    const aborted = fixture.reflector.synced(controller.signal);
+    const synced = fixture.reflector.synced(NEVER_ABORTED);
     controller.abort(new Error('enough'));
     await assert.rejects(aborted, /enough/);
-    scene.reflector.start();
+    fixture.reflector.start();
     await synced;
-    await scene.reflector.synced(NEVER_ABORTED);
+    await fixture.reflector.synced(NEVER_ABORTED);
   });
 });

@@ -40,7 +40,7 @@ interface Attempt {
 }
 
 /** Two gateways over one inbox, and what its receivers have seen. */
-class World {
+class Setup {
   readonly inbox = new MemoryInbox();
   readonly clock = new FakeClock();
   readonly faults: Fault[];
@@ -157,15 +157,15 @@ const fault: fc.Arbitrary<Fault> = fc.oneof(
   { weight: 1, arbitrary: fc.constant<Fault>('stale') },
 );
 
-async function perform(world: World, step: Command): Promise<void> {
-  if (step.do === 'send') return world.send(`s-${step.session}`);
-  if (step.do === 'wait') return world.clock.advance(step.ms);
-  const gateway = world.gateways[step.gateway];
+async function perform(setup: Setup, step: Command): Promise<void> {
+  if (step.do === 'send') return setup.send(`s-${step.session}`);
+  if (step.do === 'wait') return setup.clock.advance(step.ms);
+  const gateway = setup.gateways[step.gateway];
   assert.ok(gateway !== undefined);
-  if (step.do === 'restart') world.gateways[step.gateway] = world.newGateway();
+  if (step.do === 'restart') setup.gateways[step.gateway] = setup.newGateway();
   const unavailable = (error: unknown): void =>
     assert.ok(isTemperError(error, 'TEMPER_BUS_UNAVAILABLE') || isLost(error), String(error));
-  if (step.do === 'take') return world.take(gateway).catch(unavailable);
+  if (step.do === 'take') return setup.take(gateway).catch(unavailable);
   if (step.do === 'release') {
     const release = async (): Promise<void> => {
       for (const current of await gateway.inFlight(UID)) await gateway.release(UID, current);
@@ -173,31 +173,31 @@ async function perform(world: World, step: Command): Promise<void> {
     return release().catch(unavailable);
   }
   if (!('which' in step)) return;
-  const attempt = world.attempts.at(-1 - (step.which % Math.max(1, Math.min(3, world.attempts.length))));
+  const attempt = setup.attempts.at(-1 - (step.which % Math.max(1, Math.min(3, setup.attempts.length))));
   if (attempt === undefined) return;
   const { at } = attempt;
   if (step.do === 'extend') return gateway.working(at).catch(unavailable);
-  if (step.do === 'ack') return world.end(attempt, () => gateway.ack(at), true);
-  if (step.do === 'retry') return world.end(attempt, () => gateway.retry(at, 50), false);
-  await world.end(attempt, () => gateway.reject(at, 'TEMPER_TURN_LIMIT', 'refused'), true);
+  if (step.do === 'ack') return setup.end(attempt, () => gateway.ack(at), true);
+  if (step.do === 'retry') return setup.end(attempt, () => gateway.retry(at, 50), false);
+  await setup.end(attempt, () => gateway.reject(at, 'TEMPER_TURN_LIMIT', 'refused'), true);
 }
 
 /** Without faults, every message that has not ended is delivered and acknowledged, or is a dead letter. */
-async function drain(world: World): Promise<void> {
-  world.faults.length = 0;
-  const last = world.newGateway();
-  for (let round = 0; world.inbox.messages.size > 0; round += 1) {
-    assert.ok(round < 500, `${world.inbox.messages.size} messages are never delivered`);
-    const taken = world.attempts.length;
-    await world.take(last);
-    const attempt = world.attempts.at(-1);
-    if (world.attempts.length === taken || attempt === undefined) await world.clock.advance(31_000);
-    else await world.end(attempt, () => last.ack(attempt.at), true);
+async function drain(setup: Setup): Promise<void> {
+  setup.faults.length = 0;
+  const last = setup.newGateway();
+  for (let round = 0; setup.inbox.messages.size > 0; round += 1) {
+    assert.ok(round < 500, `${setup.inbox.messages.size} messages are never delivered`);
+    const taken = setup.attempts.length;
+    await setup.take(last);
+    const attempt = setup.attempts.at(-1);
+    if (setup.attempts.length === taken || attempt === undefined) await setup.clock.advance(31_000);
+    else await setup.end(attempt, () => last.ack(attempt.at), true);
   }
-  for (const sequence of world.sessions.keys()) {
-    const ended = world.inbox.ended.get(`m-${sequence}`);
+  for (const sequence of setup.sessions.keys()) {
+    const ended = setup.inbox.ended.get(`m-${sequence}`);
     assert.ok(ended !== undefined, `message ${sequence} is lost`);
-    if (ended.outcome === 'rejected') assert.ok(world.inbox.deadLetters.has(sequence), `no dead letter of ${sequence}`);
+    if (ended.outcome === 'rejected') assert.ok(setup.inbox.deadLetters.has(sequence), `no dead letter of ${sequence}`);
   }
 }
 
@@ -206,12 +206,12 @@ describe('deliveries by several gateways', () => {
     const commands = fc.array(command, { minLength: 5, maxLength: 60 });
     await fc.assert(
       fc.asyncProperty(commands, limit, fc.array(fault, { maxLength: 200 }), async (steps, most, faults) => {
-        const world = new World(faults, most);
+        const setup = new Setup(faults, most);
         for (const step of steps) {
-          if (step.do === 'take') world.inbox.lag();
-          await perform(world, step);
+          if (step.do === 'take') setup.inbox.lag();
+          await perform(setup, step);
         }
-        await drain(world);
+        await drain(setup);
       }),
       { numRuns: RUNS },
     );
@@ -235,14 +235,14 @@ describe('deliveries by several gateways', () => {
         async (scheduler, all, most, faults) => {
           let isScheduled = true;
           const turn = (): Promise<void> => (isScheduled ? scheduler.schedule(Promise.resolve()) : Promise.resolve());
-          const world = new World(faults, most, turn);
+          const setup = new Setup(faults, most, turn);
           for (const [batch, waitMs] of all) {
-            const running = Promise.all(batch.map((step) => perform(world, step)));
+            const running = Promise.all(batch.map((step) => perform(setup, step)));
             await scheduler.waitFor(running);
-            await world.clock.advance(waitMs);
+            await setup.clock.advance(waitMs);
           }
           isScheduled = false;
-          await drain(world);
+          await drain(setup);
         },
       ),
       { numRuns: RUNS / 2 },
@@ -250,10 +250,10 @@ describe('deliveries by several gateways', () => {
   });
 
   it('while the maximum of sessions wait for a redelivery, no further session gets a message', async () => {
-    const world = new World([]);
-    const [one] = world.gateways;
+    const setup = new Setup([]);
+    const [one] = setup.gateways;
     assert.ok(one !== undefined);
-    for (let session = 0; session < MAX_OPEN_SESSIONS + 2; session += 1) world.send(`s-${session}`);
+    for (let session = 0; session < MAX_OPEN_SESSIONS + 2; session += 1) setup.send(`s-${session}`);
     const takeText = async (): Promise<string | undefined> => (await one.take(UID, 1, NEVER)).delivery?.message.text;
     for (let index = 1; index <= MAX_OPEN_SESSIONS; index += 1) {
       const { delivery } = await one.take(UID, 1, NEVER);
@@ -262,19 +262,19 @@ describe('deliveries by several gateways', () => {
       await one.retry(delivery.coordinates, index === 1 ? 9_000 : 5_000);
     }
     assert.deepEqual(await one.take(UID, 1, NEVER), { dueTime: 5_000 });
-    await world.clock.advance(5_000);
+    await setup.clock.advance(5_000);
     assert.equal(await takeText(), 'm-2');
     const [current] = await one.inFlight(UID);
     assert.ok(current !== undefined);
     await one.ack({ agentUid: UID, message: 'm-2', streamSequence: current.sequence, deliveries: current.deliveries });
     // One session is free, and a redelivery that is due is older than the messages of further sessions.
     assert.equal(await takeText(), 'm-3');
-    await drain(world);
+    await drain(setup);
   });
 
   it('a redelivery that has ended already does not hide an older message that no gateway has seen', async () => {
-    const world = new World([]);
-    for (let session = 1; session <= MAX_OPEN_SESSIONS + 1; session += 1) world.send(`s-${session}`);
+    const setup = new Setup([]);
+    for (let session = 1; session <= MAX_OPEN_SESSIONS + 1; session += 1) setup.send(`s-${session}`);
     const waiting = Array.from({ length: MAX_OPEN_SESSIONS }, (_, index) => {
       const sequence = index + 2;
       return {
@@ -285,10 +285,10 @@ describe('deliveries by several gateways', () => {
         until: index === 0 ? 0 : 60_000,
       };
     });
-    world.inbox.state = { state: { current: [], waiting }, revision: 1 };
+    setup.inbox.state = { state: { current: [], waiting }, revision: 1 };
     // A gateway recorded the end and stopped before it removed the delivery.
-    world.inbox.ended.set('m-2', { sequence: 2, deliveries: 1, outcome: 'acked' });
-    const { delivery } = await world.newGateway().take(UID, 1, NEVER);
+    setup.inbox.ended.set('m-2', { sequence: 2, deliveries: 1, outcome: 'acked' });
+    const { delivery } = await setup.newGateway().take(UID, 1, NEVER);
     assert.equal(delivery?.message.text, 'm-1');
   });
 
@@ -376,18 +376,18 @@ describe('the guard of an acknowledgement', () => {
 
 describe('the messages of several sessions', () => {
   it('a session in flight delays no other one up to the limit, and each delivery has its own end', async () => {
-    const world = new World([], 2);
-    const [one, two] = world.gateways;
+    const setup = new Setup([], 2);
+    const [one, two] = setup.gateways;
     assert.ok(one !== undefined && two !== undefined);
-    for (const session of ['a', 'a', 'b', 'c']) world.send(session);
+    for (const session of ['a', 'a', 'b', 'c']) setup.send(session);
     const take = async (from: InboxDeliveries) => (await from.take(UID, 2, NEVER)).delivery;
     const [first, second] = [await take(one), await take(two)];
     assert.deepEqual([first?.message.id, second?.message.id], ['m-1', 'm-3']);
     assert.equal(await take(one), undefined, 'the limit');
     assert.ok(first !== undefined && second !== undefined);
-    await world.clock.advance(600);
+    await setup.clock.advance(600);
     await two.working(second.coordinates);
-    await world.clock.advance(600);
+    await setup.clock.advance(600);
     // The time of the first one has passed; the second one was extended.
     const again = await take(two);
     assert.deepEqual([again?.message.id, again?.coordinates.deliveries], ['m-1', 2]);
@@ -398,15 +398,15 @@ describe('the messages of several sessions', () => {
     assert.ok(again !== undefined);
     await two.reject(again.coordinates, 'TEMPER_TURN_LIMIT', 'refused');
     assert.equal((await take(two))?.message.id, 'm-2', 'the session goes on after the end of its message');
-    await drain(world);
+    await drain(setup);
   });
 
   it('sessions with many messages do not delay a session with one beyond one message of each', async () => {
-    const world = new World([], 2);
-    const [one] = world.gateways;
+    const setup = new Setup([], 2);
+    const [one] = setup.gateways;
     assert.ok(one !== undefined);
-    for (let round = 0; round < 10; round += 1) for (const session of ['a', 'b', 'c']) world.send(session);
-    world.send('late');
+    for (let round = 0; round < 10; round += 1) for (const session of ['a', 'b', 'c']) setup.send(session);
+    setup.send('late');
     const order: string[] = [];
     const takeAndEnd = async (): Promise<void> => {
       const { delivery } = await one.take(UID, 2, NEVER);
@@ -416,27 +416,27 @@ describe('the messages of several sessions', () => {
     };
     for (let taken = 0; taken < 31; taken += 1) await takeAndEnd();
     assert.deepEqual(order.slice(0, 8), ['a', 'b', 'c', 'late', 'a', 'b', 'c', 'a']);
-    assert.equal(world.inbox.messages.size, 0);
+    assert.equal(setup.inbox.messages.size, 0);
   });
 });
 
 describe('a parked message', () => {
-  async function parkedWorld() {
-    const world = new World([]);
-    const [first, second] = world.gateways;
+  async function parkedSetup() {
+    const setup = new Setup([]);
+    const [first, second] = setup.gateways;
     assert.ok(first !== undefined && second !== undefined);
-    world.inbox.add(envelope('waits', 's-1'));
-    world.inbox.add(envelope('behind', 's-1'));
-    world.inbox.add(envelope('other', 's-2'));
+    setup.inbox.add(envelope('waits', 's-1'));
+    setup.inbox.add(envelope('behind', 's-1'));
+    setup.inbox.add(envelope('other', 's-2'));
     const taken = await first.take(UID, 1, NEVER);
     assert.equal(taken.delivery?.message.id, 'waits');
     const at = taken.delivery.coordinates;
-    await first.park(at, world.clock.now().getTime() + 100_000);
-    return { world, first, second, at };
+    await first.park(at, setup.clock.now().getTime() + 100_000);
+    return { setup, first, second, at };
   }
 
   it('a parked message delays its session and no other one, and any gateway resumes it', async () => {
-    const { world, first, second, at } = await parkedWorld();
+    const { setup, first, second, at } = await parkedSetup();
     await first.park(at, 0);
     assert.deepEqual(await second.parked(UID), [{ message: 'waits', session: 's-1' }]);
     const other = await second.take(UID, 1, NEVER);
@@ -449,22 +449,22 @@ describe('a parked message', () => {
     const resumed = await first.take(UID, 1, NEVER);
     assert.deepEqual([resumed.delivery?.message.id, resumed.delivery?.redelivery], ['waits', 'parked']);
     await assert.rejects(first.ack(at), isLost);
-    assert.ok(world.inbox.deadLetters.size === 0);
+    assert.ok(setup.inbox.deadLetters.size === 0);
   });
 
   it('the time of a parked message does not count against its deadline, and a parked delivery is no failed attempt', async () => {
-    const { world, first } = await parkedWorld();
+    const { setup, first } = await parkedSetup();
     for (let round = 0; round < 2 * ACK_WAITS_MS.length; round += 1) {
-      await world.clock.advance(50_000);
+      await setup.clock.advance(50_000);
       await first.resume(UID, 'waits');
       const { delivery } = await first.take(UID, 1, NEVER);
       assert.equal(delivery?.message.id, 'waits');
       const waited = 1_000_000_000_000 + (round + 1) * 50_000;
       assert.equal(Date.parse(delivery.message.deadline), waited);
-      await first.park(delivery.coordinates, world.clock.now().getTime() + 100_000);
+      await first.park(delivery.coordinates, setup.clock.now().getTime() + 100_000);
     }
-    assert.equal(world.inbox.deadLetters.size, 0);
-    await world.clock.advance(100_000);
+    assert.equal(setup.inbox.deadLetters.size, 0);
+    await setup.clock.advance(100_000);
     assert.equal(
       (await first.take(UID, 1, NEVER)).delivery?.message.id,
       'waits',

@@ -36,7 +36,7 @@ const DAY_MS = 24 * 3_600_000;
 const GC_MS = 10 * 60_000;
 
 /** A cluster and NATS in memory; `fails` is asked before each write to the API server. */
-class World {
+class Setup {
   readonly clock = new FakeClock();
   readonly objects = new Map<string, { metadata: object; status?: ApprovalRequestStatus }>();
   readonly events: string[] = [];
@@ -138,31 +138,31 @@ const DECISION = { decision: 'Approve', by: 'alice', reason: 'fine' } as const;
 
 describe('the requests of calls', () => {
   it('a call becomes one valid ApprovalRequest, and its status follows decision and use', async () => {
-    const world = new World();
-    const leader = world.newLeader();
+    const setup = new Setup();
+    const leader = setup.newLeader();
     await leader.round(NEVER_ABORTED);
     await leader.round(NEVER_ABORTED);
-    assert.deepEqual(createManifestLoader().validate(world.objects.get(CALL.request) as unknown as Json), []);
-    assert.equal(world.status, undefined);
-    world.change({ decision: DECISION });
+    assert.deepEqual(createManifestLoader().validate(setup.objects.get(CALL.request) as unknown as Json), []);
+    assert.equal(setup.status, undefined);
+    setup.change({ decision: DECISION });
     await leader.round(NEVER_ABORTED);
-    assert.deepEqual(world.status, { decision: 'Approve', decidedBy: 'alice' });
-    world.change({ used: { key: 'k', at: '1970-01-01T00:00:05.000Z' } });
-    await world.newLeader().round(NEVER_ABORTED);
-    assert.deepEqual(world.status, { decision: 'Approve', decidedBy: 'alice', usedAt: '1970-01-01T00:00:05.000Z' });
-    assert.deepEqual(world.decisions, ['user/alice Approve']);
+    assert.deepEqual(setup.status, { decision: 'Approve', decidedBy: 'alice' });
+    setup.change({ used: { key: 'k', at: '1970-01-01T00:00:05.000Z' } });
+    await setup.newLeader().round(NEVER_ABORTED);
+    assert.deepEqual(setup.status, { decision: 'Approve', decidedBy: 'alice', usedAt: '1970-01-01T00:00:05.000Z' });
+    assert.deepEqual(setup.decisions, ['user/alice Approve']);
   });
 
   it('a leader that stops after any write is followed by one that completes the round', async () => {
     for (const failing of ['create', 'patch']) {
-      const world = new World();
-      world.change({ decision: DECISION });
-      world.fails = (kind) => kind === failing;
-      await assert.rejects(world.newLeader().round(NEVER_ABORTED));
-      world.fails = () => false;
-      await world.newLeader().round(NEVER_ABORTED);
-      assert.deepEqual(world.status, { decision: 'Approve', decidedBy: 'alice' }, failing);
-      assert.deepEqual(world.decisions, ['user/alice Approve'], failing);
+      const setup = new Setup();
+      setup.change({ decision: DECISION });
+      setup.fails = (kind) => kind === failing;
+      await assert.rejects(setup.newLeader().round(NEVER_ABORTED));
+      setup.fails = () => false;
+      await setup.newLeader().round(NEVER_ABORTED);
+      assert.deepEqual(setup.status, { decision: 'Approve', decidedBy: 'alice' }, failing);
+      assert.deepEqual(setup.decisions, ['user/alice Approve'], failing);
     }
   });
 
@@ -174,110 +174,110 @@ describe('the requests of calls', () => {
       [{ ...timedOut, decision: 'Approve' }, 'policy Approve'],
       [{ ...timedOut, decision: 'Expired' }, 'policy Expired'],
     ] as const) {
-      const world = new World();
-      world.change({ decision });
-      await world.newLeader().round(NEVER_ABORTED);
-      assert.deepEqual(world.decisions, [expected]);
-      world.audited.clear();
-      world.change({ used: { key: 'k', at: '1970-01-01T00:00:05.000Z' } });
-      await world.newLeader().round(NEVER_ABORTED);
-      assert.deepEqual(world.decisions, [], 'the object shows the decision that an earlier leader recorded');
+      const setup = new Setup();
+      setup.change({ decision });
+      await setup.newLeader().round(NEVER_ABORTED);
+      assert.deepEqual(setup.decisions, [expected]);
+      setup.audited.clear();
+      setup.change({ used: { key: 'k', at: '1970-01-01T00:00:05.000Z' } });
+      await setup.newLeader().round(NEVER_ABORTED);
+      assert.deepEqual(setup.decisions, [], 'the object shows the decision that an earlier leader recorded');
     }
-    const ended = new World();
+    const ended = new Setup();
     ended.hasMessage = false;
     await ended.newLeader().round(NEVER_ABORTED);
     assert.deepEqual(ended.decisions, ['system Expired']);
   });
 
   it('a decision is recorded before its object shows it', async () => {
-    const world = new World();
-    world.change({ decision: DECISION });
-    world.fails = (kind) => kind === 'patch';
-    await assert.rejects(world.newLeader().round(NEVER_ABORTED));
-    assert.deepEqual([world.decisions, world.status], [['user/alice Approve'], undefined]);
+    const setup = new Setup();
+    setup.change({ decision: DECISION });
+    setup.fails = (kind) => kind === 'patch';
+    await assert.rejects(setup.newLeader().round(NEVER_ABORTED));
+    assert.deepEqual([setup.decisions, setup.status], [['user/alice Approve'], undefined]);
   });
 
   it('a request whose call NATS lost expires with an Event, also for a leader that starts after the loss', async () => {
     for (const isNewLeader of [false, true]) {
-      const world = new World();
-      const first = world.newLeader();
+      const setup = new Setup();
+      const first = setup.newLeader();
       await first.round(NEVER_ABORTED);
-      world.calls = [];
-      world.revision = 0;
-      await (isNewLeader ? world.newLeader() : first).round(NEVER_ABORTED);
-      assert.deepEqual(world.status, { decision: 'Expired', decidedBy: 'system' });
-      assert.deepEqual(world.events, ['ApprovalExpired']);
-      assert.deepEqual(world.decisions, ['system Expired']);
-      await world.newLeader().round(NEVER_ABORTED);
-      assert.equal(world.events.length, 1);
+      setup.calls = [];
+      setup.revision = 0;
+      await (isNewLeader ? setup.newLeader() : first).round(NEVER_ABORTED);
+      assert.deepEqual(setup.status, { decision: 'Expired', decidedBy: 'system' });
+      assert.deepEqual(setup.events, ['ApprovalExpired']);
+      assert.deepEqual(setup.decisions, ['system Expired']);
+      await setup.newLeader().round(NEVER_ABORTED);
+      assert.equal(setup.events.length, 1);
     }
   });
 
   it('a request whose message has ended expires and leaves NATS, and is deleted a day later', async () => {
-    const world = new World();
-    const leader = world.newLeader();
+    const setup = new Setup();
+    const leader = setup.newLeader();
     await leader.round(NEVER_ABORTED);
-    world.hasMessage = false;
-    await world.clock.advance(30_000);
+    setup.hasMessage = false;
+    await setup.clock.advance(30_000);
     await leader.round(NEVER_ABORTED);
-    assert.deepEqual(world.status, { decision: 'Expired', decidedBy: 'system' });
-    assert.deepEqual(world.conditions, [
+    assert.deepEqual(setup.status, { decision: 'Expired', decidedBy: 'system' });
+    assert.deepEqual(setup.conditions, [
       'Decided=True Expired, system: the message of the call has ended, 1970-01-01T00:00:30Z',
     ]);
-    assert.deepEqual(world.calls, []);
-    await world.collect(leader, DAY_MS - GC_MS);
-    assert.equal(world.objects.size, 1);
-    await world.collect(leader, 0);
-    assert.equal(world.objects.size, 0);
+    assert.deepEqual(setup.calls, []);
+    await setup.collect(leader, DAY_MS - GC_MS);
+    assert.equal(setup.objects.size, 1);
+    await setup.collect(leader, 0);
+    assert.equal(setup.objects.size, 0);
   });
 
   it('a request that is decided days after it was made stays for a day after the decision, and for one after the use', async () => {
-    const world = new World();
-    const leader = world.newLeader();
+    const setup = new Setup();
+    const leader = setup.newLeader();
     await leader.round(NEVER_ABORTED);
-    await world.collect(leader, 3 * DAY_MS);
-    assert.equal(world.objects.size, 1, 'one that is pending stays');
-    world.change({ decision: DECISION });
+    await setup.collect(leader, 3 * DAY_MS);
+    assert.equal(setup.objects.size, 1, 'one that is pending stays');
+    setup.change({ decision: DECISION });
     await leader.round(NEVER_ABORTED);
-    assert.deepEqual(world.conditions, ['Decided=True Approved, user/alice: fine, 1970-01-04T00:10:00Z']);
-    await world.collect(leader, DAY_MS - GC_MS);
-    world.change({ used: { key: 'k', at: world.clock.now().toISOString() } });
-    await world.newLeader().round(NEVER_ABORTED);
+    assert.deepEqual(setup.conditions, ['Decided=True Approved, user/alice: fine, 1970-01-04T00:10:00Z']);
+    await setup.collect(leader, DAY_MS - GC_MS);
+    setup.change({ used: { key: 'k', at: setup.clock.now().toISOString() } });
+    await setup.newLeader().round(NEVER_ABORTED);
     assert.deepEqual(
-      world.conditions,
+      setup.conditions,
       ['Decided=True Approved, user/alice: fine, 1970-01-04T00:10:00Z'],
       'the next leader keeps the time',
     );
-    await world.collect(leader, DAY_MS - GC_MS);
-    assert.equal(world.objects.size, 1);
-    await world.collect(leader, 0);
-    assert.equal(world.objects.size, 0);
+    await setup.collect(leader, DAY_MS - GC_MS);
+    assert.equal(setup.objects.size, 1);
+    await setup.collect(leader, 0);
+    assert.equal(setup.objects.size, 0);
   });
 
   it('a denial that withdraws an approval is another decision, with a day of its own', async () => {
-    const world = new World();
-    const leader = world.newLeader();
-    world.change({ decision: DECISION });
+    const setup = new Setup();
+    const leader = setup.newLeader();
+    setup.change({ decision: DECISION });
     await leader.round(NEVER_ABORTED);
-    await world.clock.advance(DAY_MS / 2);
-    world.change({ decision: { ...DECISION, decision: 'Deny' } });
+    await setup.clock.advance(DAY_MS / 2);
+    setup.change({ decision: { ...DECISION, decision: 'Deny' } });
     await leader.round(NEVER_ABORTED);
-    assert.deepEqual(world.conditions, ['Decided=True Denied, user/alice: fine, 1970-01-01T12:00:00Z']);
-    await world.collect(leader, DAY_MS - GC_MS);
-    assert.equal(world.objects.size, 1);
-    await world.collect(leader, 0);
-    assert.equal(world.objects.size, 0);
+    assert.deepEqual(setup.conditions, ['Decided=True Denied, user/alice: fine, 1970-01-01T12:00:00Z']);
+    await setup.collect(leader, DAY_MS - GC_MS);
+    assert.equal(setup.objects.size, 1);
+    await setup.collect(leader, 0);
+    assert.equal(setup.objects.size, 0);
   });
 
   it('one that an earlier version of the operator decided, without a condition, is deleted a day after it was made', async () => {
-    const world = new World();
-    world.calls = [];
+    const setup = new Setup();
+    setup.calls = [];
     const metadata = { name: CALL.request, namespace: 'team-a', creationTimestamp: '1970-01-01T00:00:00Z' };
-    world.objects.set(CALL.request, { metadata, status: { decision: 'Deny', decidedBy: 'alice' } });
-    const leader = world.newLeader();
-    await world.collect(leader, DAY_MS - GC_MS - 1);
-    assert.equal(world.objects.size, 1);
-    await world.collect(leader, 0);
-    assert.equal(world.objects.size, 0);
+    setup.objects.set(CALL.request, { metadata, status: { decision: 'Deny', decidedBy: 'alice' } });
+    const leader = setup.newLeader();
+    await setup.collect(leader, DAY_MS - GC_MS - 1);
+    assert.equal(setup.objects.size, 1);
+    await setup.collect(leader, 0);
+    assert.equal(setup.objects.size, 0);
   });
 });

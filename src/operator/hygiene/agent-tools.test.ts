@@ -18,7 +18,7 @@ import { observeTools } from './observe-tools.ts';
 const log = createLogger({ level: 'silent', destination: { write: () => {} }, secrets: createSecretRedactor() });
 const FINDING = { digest: DIGEST, cause: 'Harmful', message: '8 of its 8 tasks ended badly' } as const;
 
-function world(tools: readonly StoredTool[], agent: StoredAgent = anAgent()) {
+function setup(tools: readonly StoredTool[], agent: StoredAgent = anAgent()) {
   const store = new Store<StoredTool>();
   const cache = new Cache([store]);
   addToolIndexes({ tools: cache, approvals: new Cache([]), requests: new Cache([]) });
@@ -50,27 +50,27 @@ describe('the tools of one agent in a reconcile', () => {
         },
       },
     );
-    const { asked } = world([shared, ofOther]);
+    const { asked } = setup([shared, ofOther]);
     const tools = [{ digest: DIGEST, countFrom: 0 }];
     assert.deepEqual(asked, [{ maxHarmPercent: 20, maxErrorPercent: 15, tools }]);
   });
 
   it('an agent without promoted tools is asked nothing', () => {
-    const { asked, observed } = world([]);
+    const { asked, observed } = setup([]);
     assert.deepEqual([asked, observed], [[], undefined]);
   });
 
   it('a tool that it lost is not assessed, and its tasks before a reactivation do not count', () => {
     const lost = { digest: DIGEST, tool: 'csv_rows', cause: 'Harmful', message: 'x', since: '2031-05-04T00:00:00Z' };
     const withEntry = (entry: object) =>
-      world([shared], { ...anAgent(), status: { deactivatedTools: [entry] } } as StoredAgent).asked[0]?.tools;
+      setup([shared], { ...anAgent(), status: { deactivatedTools: [entry] } } as StoredAgent).asked[0]?.tools;
     assert.deepEqual(withEntry(lost), []);
     const reactivatedAt = '2031-05-04T01:00:00Z';
     assert.deepEqual(withEntry({ ...lost, reactivatedAt }), [{ digest: DIGEST, countFrom: Date.parse(reactivatedAt) }]);
   });
 
   it('the record precedes the status, and a change that cannot be recorded does not happen', async () => {
-    const { observed } = world([shared]);
+    const { observed } = setup([shared]);
     const records: { namespace: string; action: string; subject: string }[] = [];
     const append = async (namespace: string, { action, subject }: { action: string; subject: string }) => {
       records.push({ namespace, action, subject });
@@ -89,7 +89,7 @@ describe('the tools of one agent in a reconcile', () => {
   });
 
   it('one Event per change has the figures and the next step, and a counter has the cause', async () => {
-    const { observed } = world([shared]);
+    const { observed } = setup([shared]);
     const evaluated = await evaluateTools({ audit: undefined, operatorMetrics: undefined }, anAgent(), observed, log);
     assert.ok(evaluated !== undefined);
     const [event] = toolEvents(evaluated);

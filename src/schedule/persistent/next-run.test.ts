@@ -20,7 +20,7 @@ const messageOf = (due: number): string => `msg-${due}`;
 /** A schedule and its clock. */
 function aSchedule(definition = DEFINITION, start = START) {
   let state: ScheduleState | undefined;
-  const world = {
+  const setup = {
     now: start,
     definition,
     get state(): ScheduleState {
@@ -28,23 +28,23 @@ function aSchedule(definition = DEFINITION, start = START) {
       return state;
     },
     step: (): number | undefined => {
-      const next = advance(world.definition, state, world.now, messageOf);
+      const next = advance(setup.definition, state, setup.now, messageOf);
       state = next.state;
       return next.run;
     },
     end: (outcome: ScheduledRunOutcome): void => {
-      state = ended(world.state, world.state.active?.message ?? '', outcome, world.now);
+      state = ended(setup.state, setup.state.active?.message ?? '', outcome, setup.now);
     },
     /** Lets time pass until a run starts. Returns the milliseconds. */
     untilRun: (limitMs: number): number => {
       for (let waited = 0; waited <= limitMs; waited += 500) {
-        if (world.step() !== undefined) return waited;
-        world.now += 500;
+        if (setup.step() !== undefined) return waited;
+        setup.now += 500;
       }
       return assert.fail(`no run within ${limitMs} ms`);
     },
   };
-  return world;
+  return setup;
 }
 
 describe('a persistent schedule', () => {

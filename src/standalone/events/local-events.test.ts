@@ -18,7 +18,7 @@ import { LocalEvents } from './local-events.ts';
 const PAID: EventTrigger = { name: 'paid', subject: 'orders.*.paid', message: 'Ship {{event.id}} ({{subject}}).' };
 const EVENT = { subject: 'orders.eu.paid', data: { id: 'A-7' } };
 
-interface World {
+interface Setup {
   records?: RecordStore;
   clock?: FakeClock;
   /** Triggers of the agent `shipping`. */
@@ -30,7 +30,7 @@ interface World {
   policy?: object;
 }
 
-function aMember(name: string, spec: object, { closed = [], policy = {} }: World): Member {
+function aMember(name: string, spec: object, { closed = [], policy = {} }: Setup): Member {
   const scope = { name, namespace: 'team-a' };
   return {
     ...scope,
@@ -41,11 +41,11 @@ function aMember(name: string, spec: object, { closed = [], policy = {} }: World
 }
 
 /** A process over the records; another one over the same records is the next process. */
-async function aProcess(world: World = {}) {
-  const { records = memoryRecordStore(), clock = new FakeClock('2026-03-02T10:00:00Z'), suspended = [] } = world;
-  const { triggers = [PAID], grants = { events: { publish: ['orders.>'], subscribe: ['orders.>'] } } } = world;
-  const shop = aMember('shop', { grants }, world);
-  const shipping = aMember('shipping', { grants, schedule: { mode: 'Proactive', triggers } }, world);
+async function aProcess(setup: Setup = {}) {
+  const { records = memoryRecordStore(), clock = new FakeClock('2026-03-02T10:00:00Z'), suspended = [] } = setup;
+  const { triggers = [PAID], grants = { events: { publish: ['orders.>'], subscribe: ['orders.>'] } } } = setup;
+  const shop = aMember('shop', { grants }, setup);
+  const shipping = aMember('shipping', { grants, schedule: { mode: 'Proactive', triggers } }, setup);
   const inboxes = new LocalInboxes({ log: await MessageLog.open(records, clock.now().getTime()), clock });
   const events = new LocalEvents({
     inboxes,
@@ -58,7 +58,7 @@ async function aProcess(world: World = {}) {
     id: 'm-1',
     root: 'root-1',
     session: 's-1',
-    depth: world.depth ?? 0,
+    depth: setup.depth ?? 0,
     ancestors: ['team-a/lead'],
     deadline: '2026-03-02T12:00:00.000Z',
   } as unknown as Envelope;

@@ -22,7 +22,7 @@ function aMember(schedule?: AgentSchedule, spec: object = {}): Member {
   return { ...metadata, agent, policy } as unknown as Member;
 }
 
-interface World {
+interface Setup {
   records?: RecordStore;
   clock?: FakeClock;
   member?: Member;
@@ -30,9 +30,9 @@ interface World {
 }
 
 /** A process over the records; another one over the same records is the next process. */
-async function aProcess(world: World = {}) {
-  const { records = memoryRecordStore(), clock = new FakeClock('2026-03-02T10:00:00Z') } = world;
-  const member = world.member ?? aMember(DAILY);
+async function aProcess(setup: Setup = {}) {
+  const { records = memoryRecordStore(), clock = new FakeClock('2026-03-02T10:00:00Z') } = setup;
+  const member = setup.member ?? aMember(DAILY);
   const log = await MessageLog.open(records, clock.now().getTime());
   const inboxes = new LocalInboxes({ log, clock });
   const events: AgentEvent[] = [];
@@ -42,7 +42,7 @@ async function aProcess(world: World = {}) {
     workspace: '/work',
     events: (event) => events.push(event),
     members: () => [member],
-    isSuspended: world.isSuspended ?? (() => false),
+    isSuspended: setup.isSuspended ?? (() => false),
   });
   const stateOf = () => inboxOf(inboxes.inboxes, KEY).schedules.states.get(SPEC_SCHEDULE);
   const messages = () => [...inboxOf(inboxes.inboxes, KEY).messages.values()].map(({ message }) => message);

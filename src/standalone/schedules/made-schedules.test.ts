@@ -18,7 +18,7 @@ import { madeSchedules } from './made-schedules.ts';
 const KEY = 'team-a/reporter';
 const REPORT = { name: 'report', times: '0 9 * * *', message: 'report for {{time}}' };
 
-interface World {
+interface Setup {
   records?: RecordStore;
   clock?: FakeClock;
   granted?: number;
@@ -29,15 +29,15 @@ interface World {
 }
 
 /** A process over the records; another one over the same records is the next process. */
-async function aProcess(world: World = {}) {
-  const { records = memoryRecordStore(), clock = new FakeClock('2026-03-02T10:00:00Z') } = world;
+async function aProcess(setup: Setup = {}) {
+  const { records = memoryRecordStore(), clock = new FakeClock('2026-03-02T10:00:00Z') } = setup;
   const scope = { name: 'reporter', namespace: 'team-a' };
   const spec = {
     trustPolicyRef: { name: 'p' },
     model: { primary: 'default/default' },
-    grants: { schedules: world.granted ?? 2 },
+    grants: { schedules: setup.granted ?? 2 },
   };
-  const policy = { metadata: { name: 'p' }, spec: world.policy ?? {} };
+  const policy = { metadata: { name: 'p' }, spec: setup.policy ?? {} };
   const member = { ...scope, agent: { metadata: scope, spec }, policy } as unknown as Member;
   const inboxes = new LocalInboxes({ log: await MessageLog.open(records, clock.now().getTime()), clock });
   const running = new LocalSchedules({
@@ -62,11 +62,11 @@ async function aProcess(world: World = {}) {
     clock,
     audit: { append: async (record: AuditRecord) => void audited.push(record) },
     decider,
-    current: () => ({ root: 'root-1', session: 's-1', depth: world.depth ?? 0 }) as Envelope,
+    current: () => ({ root: 'root-1', session: 's-1', depth: setup.depth ?? 0 }) as Envelope,
     clean: (input: Json) => input,
     onChange: () => running.wake(),
   };
-  const schedules = madeSchedules(scope, deps, { session: 's-1', isTainted: world.isTainted ?? false });
+  const schedules = madeSchedules(scope, deps, { session: 's-1', isTainted: setup.isTainted ?? false });
   const op = (key: string) => ({ signal: new AbortController().signal, deadline: Number.POSITIVE_INFINITY, key });
   const messages = () => [...inboxOf(inboxes.inboxes, KEY).messages.values()].map(({ message }) => message);
   const names = async () =>
@@ -124,13 +124,13 @@ describe('the schedules that agents of one process make', () => {
       isDeniedBy('grant.schedules'),
     );
     const fast = { ...REPORT, times: 'every 1m' };
-    const worlds: [World, Json, string][] = [
+    const setups: [Setup, Json, string][] = [
       [{ policy: { schedules: { runsPerHour: 59 } } }, fast, 'policy.schedules.rate'],
       [{ depth: 1 }, REPORT, 'schedules.chain'],
       [{ isTainted: true }, REPORT, 'tainted.schedule'],
     ];
-    for (const [world, input, rule] of worlds) {
-      const { schedules, op, names, audited } = await aProcess(world);
+    for (const [setup, input, rule] of setups) {
+      const { schedules, op, names, audited } = await aProcess(setup);
       await assert.rejects(schedules.create(input, op('call-1')), isDeniedBy(rule));
       assert.deepEqual(await names(), []);
       assert.deepEqual(audited, []);
@@ -138,8 +138,8 @@ describe('the schedules that agents of one process make', () => {
   });
 
   it('a schedule of a tainted session, where the policy permits it, taints the sessions of its runs', async () => {
-    const world = { isTainted: true, policy: { tainted: { deny: ['network'] } } };
-    const { schedules, op, clock, running, messages } = await aProcess(world);
+    const setup = { isTainted: true, policy: { tainted: { deny: ['network'] } } };
+    const { schedules, op, clock, running, messages } = await aProcess(setup);
     await schedules.create(REPORT, op('call-1'));
     await running.round();
     clock.skipTo('2026-03-03T09:00:00Z');

@@ -52,7 +52,7 @@ export function createExaminer(deps: ExaminerDeps): Examiner {
     async examine(subject, op) {
       const examination = beginExamination(deps, subject);
       const { open, sources, runs } = examination;
-      if (dependsOnWorld(open)) return emptyReport(subject, deps.testers.names);
+      if (dependsOnSetup(open)) return emptyReport(subject, deps.testers.names);
       const checks = [
         ...(await inputChecks(examination, op)),
         ...(await probeChecks({ ...examination, verifier: deps.verifier }, op)),
@@ -131,7 +131,7 @@ async function testerResults(examination: Examination, op: CallOptions): Promise
 }
 
 /** The inputs of an examination have no recorded answers of the network and of files. */
-function dependsOnWorld({ artifact, plan }: ParsedArtifact): boolean {
+function dependsOnSetup({ artifact, plan }: ParsedArtifact): boolean {
   const { apis } = artifact.requires;
   return (
     apis.some((api) => api === 'fetch' || api === 'fs.readFile') ||

@@ -48,23 +48,23 @@ function aComposedTool(...steps: [tool: string, inputMapping: string][]): ToolAr
   });
 }
 
-interface World {
+interface Setup {
   host?: HostCalls;
   invoke?: NestedCall;
   describe?: (tool: string) => ToolDescriptor | undefined;
 }
 
 /** Uses a tool once, as the invoker does, and returns the use in the form in which it is stored. */
-async function recordedUse(artifact: ToolArtifact, input: JsonObject, world: World = {}): Promise<RecordedInput> {
+async function recordedUse(artifact: ToolArtifact, input: JsonObject, setup: Setup = {}): Promise<RecordedInput> {
   const recorder = new CallRecorder();
   const tool = createForgedTool(artifact, artifactDigest(artifact), 'Session', {
     sandbox: supervisor,
     clock: systemClock,
     schemas: createSchemaCompiler(),
-    hostCalls: () => world.host ?? deniedHostCalls,
-    describe: world.describe ?? (() => undefined),
+    hostCalls: () => setup.host ?? deniedHostCalls,
+    describe: setup.describe ?? (() => undefined),
   });
-  const invoke: NestedCall = world.invoke ?? (() => Promise.reject(new Error('no step is expected')));
+  const invoke: NestedCall = setup.invoke ?? (() => Promise.reject(new Error('no step is expected')));
   const output = await tool.call(input, { ...aCaller(), stack: [], origin: 'Agent', op: anOp(), invoke, recorder });
   const { recording } = recorder;
   const stored = recording === undefined ? undefined : toUseRecording(recording, 'observed');

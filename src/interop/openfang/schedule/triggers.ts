@@ -23,7 +23,7 @@ const SUBJECTS: ReadonlyMap<string, PlatformSubject | 'temper.agent.*' | 'temper
   ['lifecycle', 'temper.agent.*'],
   ['system', 'temper.>'],
 ]);
-const OTHER_WORLD = 'events of one namespace, of agents and tools of Temper';
+const OWN_EVENTS = 'events of one namespace, of agents and tools of Temper';
 
 /** The triggers of an agent, in the form of OpenFang's program (`conditions`) or of its documentation (`triggers`). */
 export function importTriggers(source: JsonObject, log: ImportLog): Triggers {
@@ -82,7 +82,7 @@ function addTrigger(triggers: Trigger[], { path, event, value }: WantedTrigger, 
   }
   const added = { name: `trigger-${triggers.length + 1}`, subject, message: MESSAGE };
   const field = `spec.schedule.triggers[${triggers.length}].subject`;
-  log.add(path, 'Changed', { value, field, note: `as ${subject}: ${OTHER_WORLD}` });
+  log.add(path, 'Changed', { value, field, note: `as ${subject}: ${OWN_EVENTS}` });
   triggers.push(added);
   return added;
 }

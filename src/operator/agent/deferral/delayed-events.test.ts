@@ -16,7 +16,7 @@ function aReadyCondition({ reason, message }: ConditionEvent): Condition[] {
   return [{ type: 'Ready', status: 'False', lastTransitionTime: '2031-05-05T10:00:00Z', reason, message }];
 }
 
-function aScene() {
+function aFixture() {
   const time = { now: 0 };
   const events = new DelayedEvents({ ...systemClock, monotonic: () => time.now });
   return { time, events };
@@ -24,7 +24,7 @@ function aScene() {
 
 describe('the delayed Events of an agent', () => {
   it('delayed Events do not include a missing policy that is created within the grace period', () => {
-    const { time, events } = aScene();
+    const { time, events } = aFixture();
     assert.deepEqual(events.due('u', aReadyCondition(MISSING), [MISSING]), []);
     time.now = 1_000;
     assert.deepEqual(events.due('u', aReadyCondition(RUNNING), [RUNNING]), [RUNNING]);
@@ -34,7 +34,7 @@ describe('the delayed Events of an agent', () => {
   });
 
   it('delayed Events include a policy that stays missing once, with the latest message, when the grace period ends', () => {
-    const { time, events } = aScene();
+    const { time, events } = aFixture();
     events.due('u', aReadyCondition(MISSING), [MISSING]);
     assert.equal(events.remainingMs('u'), 5_000);
     time.now = 4_999;
@@ -47,7 +47,7 @@ describe('the delayed Events of an agent', () => {
   });
 
   it('delayed Events start a new grace period when the policy is deleted again', () => {
-    const { time, events } = aScene();
+    const { time, events } = aFixture();
     events.due('u', aReadyCondition(MISSING), [MISSING]);
     events.due('u', aReadyCondition(RUNNING), [RUNNING]);
     time.now = 60_000;
@@ -57,12 +57,12 @@ describe('the delayed Events of an agent', () => {
 
   it('Events of other reasons are recorded at once', () => {
     const denied: ConditionEvent = { type: 'Warning', reason: 'GrantDenied', message: 'm' };
-    const { events } = aScene();
+    const { events } = aFixture();
     assert.deepEqual(events.due('u', aReadyCondition(denied), [denied]), [denied]);
   });
 
   it('delayed Events are dropped with the agent', () => {
-    const { events } = aScene();
+    const { events } = aFixture();
     events.due('u', aReadyCondition(MISSING), [MISSING]);
     events.forget('u');
     assert.equal(events.remainingMs('u'), undefined);

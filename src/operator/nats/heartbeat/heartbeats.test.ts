@@ -44,21 +44,21 @@ describe('the heartbeats that the operator observes', () => {
   function observer() {
     const heartbeats = new Heartbeats();
     const reads: (readonly string[])[] = [];
-    const world = {
+    const setup = {
       now: NOW,
       stored: [] as StoredDeliveries[],
       reads,
       look: (messages: number): Promise<void> =>
-        heartbeats.refresh({ [UID]: messages, other: 0 }, world.now, async (uids) => {
+        heartbeats.refresh({ [UID]: messages, other: 0 }, setup.now, async (uids) => {
           reads.push(uids);
-          return world.stored;
+          return setup.stored;
         }),
       /** The looks of three minutes. */
       lookOn: async (): Promise<void> => {
-        const end = world.now + HEARTBEAT_TIMEOUT_MS;
-        while (world.now < end) {
-          world.now += 10_000;
-          await world.look(1);
+        const end = setup.now + HEARTBEAT_TIMEOUT_MS;
+        while (setup.now < end) {
+          setup.now += 10_000;
+          await setup.look(1);
         }
       },
       state: (spec = {}, policy = {}): string | undefined => {
@@ -66,56 +66,56 @@ describe('the heartbeats that the operator observes', () => {
         return typeof found === 'object' ? found.reason : found;
       },
     };
-    return world;
+    return setup;
   }
 
   it('an agent whose pod hangs is silent after three minutes, and no longer with the next report or without messages', async () => {
-    const world = observer();
-    assert.equal(world.state(), undefined, 'nothing is known before the first look');
-    world.stored = [{ agentUid: UID, state: inFlight(NOW + 60_000), writtenAt: NOW }];
-    await world.look(1);
-    assert.equal(world.state(), 'Reported');
-    await world.lookOn();
-    assert.equal(world.state(), 'HeartbeatMissed');
-    assert.equal(world.state({ suspend: true }), 'Reported');
-    assert.equal(world.state({}, { suspend: true }), 'Reported');
-    world.stored = [{ agentUid: UID, state: inFlight(world.now + 60_000), writtenAt: world.now }];
-    await world.look(1);
-    assert.equal(world.state(), 'Reported');
-    await world.lookOn();
-    await world.look(0);
-    assert.equal(world.state(), 'Reported');
+    const setup = observer();
+    assert.equal(setup.state(), undefined, 'nothing is known before the first look');
+    setup.stored = [{ agentUid: UID, state: inFlight(NOW + 60_000), writtenAt: NOW }];
+    await setup.look(1);
+    assert.equal(setup.state(), 'Reported');
+    await setup.lookOn();
+    assert.equal(setup.state(), 'HeartbeatMissed');
+    assert.equal(setup.state({ suspend: true }), 'Reported');
+    assert.equal(setup.state({}, { suspend: true }), 'Reported');
+    setup.stored = [{ agentUid: UID, state: inFlight(setup.now + 60_000), writtenAt: setup.now }];
+    await setup.look(1);
+    assert.equal(setup.state(), 'Reported');
+    await setup.lookOn();
+    await setup.look(0);
+    assert.equal(setup.state(), 'Reported');
   });
 
   it('an agent that works is read once in three minutes, and one without messages never', async () => {
-    const world = observer();
+    const setup = observer();
     for (let round = 0; round < 18; round += 1) {
-      world.stored = [{ agentUid: UID, state: inFlight(world.now + 60_000), writtenAt: world.now }];
-      await world.look(1);
-      world.now += 10_000;
+      setup.stored = [{ agentUid: UID, state: inFlight(setup.now + 60_000), writtenAt: setup.now }];
+      await setup.look(1);
+      setup.now += 10_000;
     }
-    assert.deepEqual(world.reads, [[UID]]);
-    await world.look(0);
-    assert.equal(world.reads.length, 1);
+    assert.deepEqual(setup.reads, [[UID]]);
+    await setup.look(0);
+    assert.equal(setup.reads.length, 1);
   });
 
   it('a new leader leaves the condition of an agent that never took a message as it is', async () => {
-    const world = observer();
-    await world.look(1);
-    assert.equal(world.state(), undefined);
-    await world.lookOn();
-    assert.equal(world.state(), 'HeartbeatMissed');
+    const setup = observer();
+    await setup.look(1);
+    assert.equal(setup.state(), undefined);
+    await setup.lookOn();
+    assert.equal(setup.state(), 'HeartbeatMissed');
   });
 
   it('the time in which NATS is away counts for no agent, because no pod could report', async () => {
-    const world = observer();
-    world.stored = [{ agentUid: UID, state: inFlight(NOW + 60_000), writtenAt: NOW }];
-    await world.look(1);
-    world.now += 10 * HEARTBEAT_TIMEOUT_MS;
-    await world.look(1);
-    assert.equal(world.state(), undefined);
-    await world.lookOn();
-    assert.equal(world.state(), 'HeartbeatMissed');
+    const setup = observer();
+    setup.stored = [{ agentUid: UID, state: inFlight(NOW + 60_000), writtenAt: NOW }];
+    await setup.look(1);
+    setup.now += 10 * HEARTBEAT_TIMEOUT_MS;
+    await setup.look(1);
+    assert.equal(setup.state(), undefined);
+    await setup.lookOn();
+    assert.equal(setup.state(), 'HeartbeatMissed');
   });
 });
 
