@@ -39,10 +39,10 @@ export async function benchEgress(): Promise<BenchRow[]> {
   const child = fork(join(import.meta.dirname, 'egress-holder.ts'), [folder, String(targetPort)], { execArgv: FLAGS });
   try {
     const [{ port }] = (await once(child, 'message')) as [{ port: number }];
-    const world = { targetPort, proxyPort: port, target, own };
+    const setup = { targetPort, proxyPort: port, target, own };
     // First, because a process keeps memory of large responses.
-    const connections = await many(world, child);
-    return [await small(world), await large(world), connections];
+    const connections = await many(setup, child);
+    return [await small(setup), await large(setup), connections];
   } finally {
     child.disconnect();
     await once(child, 'exit');
@@ -51,7 +51,7 @@ export async function benchEgress(): Promise<BenchRow[]> {
   }
 }
 
-interface World {
+interface Setup {
   targetPort: number;
   proxyPort: number;
   target: TlsIdentity;
@@ -59,12 +59,12 @@ interface World {
 }
 
 /** A request with a connection of its own, as the `fetch` of a tool makes it. */
-async function small(world: World): Promise<BenchRow> {
+async function small(setup: Setup): Promise<BenchRow> {
   const direct: number[] = [];
   const proxied: number[] = [];
   for (let index = 0; index < SMALL_REQUESTS; index += 1) {
-    direct.push(await timed(async () => read(await openDirect(world), '/1024')));
-    proxied.push(await timed(async () => read(await openProxied(world, index % PER_ADDRESS), '/1024')));
+    direct.push(await timed(async () => read(await openDirect(setup), '/1024')));
+    proxied.push(await timed(async () => read(await openProxied(setup, index % PER_ADDRESS), '/1024')));
   }
   const [base, through] = [median(direct), median(proxied)];
   const figures = {
@@ -76,14 +76,14 @@ async function small(world: World): Promise<BenchRow> {
   return { name: 'egress: a small request', figures, limit: `at most ${MAX_SMALL_RATIO} times as long`, met };
 }
 
-async function large(world: World): Promise<BenchRow> {
+async function large(setup: Setup): Promise<BenchRow> {
   const path = `/${LARGE_BYTES}`;
   const rate = (milliseconds: number): number => LARGE_BYTES / MIB / (milliseconds / 1_000);
   // One after the other, twice, because a machine may change its speed.
   const rates = { direct: [] as number[], proxied: [] as number[] };
   for (let round = 0; round < 2; round += 1) {
-    rates.direct.push(rate(await timed(async () => read(await openDirect(world), path))));
-    rates.proxied.push(rate(await timed(async () => read(await openProxied(world, PER_ADDRESS + round), path))));
+    rates.direct.push(rate(await timed(async () => read(await openDirect(setup), path))));
+    rates.proxied.push(rate(await timed(async () => read(await openProxied(setup, PER_ADDRESS + round), path))));
   }
   const [direct, proxied] = [Math.max(...rates.direct), Math.max(...rates.proxied)];
   const percent = (proxied / direct) * 100;
@@ -97,11 +97,11 @@ async function large(world: World): Promise<BenchRow> {
 }
 
 /** Memory of the process, which runs from the sources, after its start and with many connections that have carried a request each. */
-async function many(world: World, child: ChildProcess): Promise<BenchRow> {
+async function many(setup: Setup, child: ChildProcess): Promise<BenchRow> {
   const before = await rssOf(child);
   const sockets: TLSSocket[] = [];
   for (let index = 0; index < CONNECTIONS; index += 1) {
-    const socket = await openProxied(world, 2 * PER_ADDRESS + Math.floor(index / PER_ADDRESS));
+    const socket = await openProxied(setup, 2 * PER_ADDRESS + Math.floor(index / PER_ADDRESS));
     sockets.push(socket);
     await read(socket, '/1024', false);
   }
@@ -116,12 +116,12 @@ async function many(world: World, child: ChildProcess): Promise<BenchRow> {
   return { name: `egress: ${CONNECTIONS} connections`, figures, limit: `at most ${MAX_GROWTH_MIB} MiB more`, met };
 }
 
-async function openDirect({ targetPort, target }: World): Promise<TLSSocket> {
+async function openDirect({ targetPort, target }: Setup): Promise<TLSSocket> {
   return secured(connect({ host: '127.0.0.1', port: targetPort, servername: HOST, ca: target.authority }));
 }
 
 /** From one of many addresses, because an address has limits. */
-async function openProxied({ proxyPort, target, own }: World, address: number): Promise<TLSSocket> {
+async function openProxied({ proxyPort, target, own }: Setup, address: number): Promise<TLSSocket> {
   const localAddress = `127.0.1.${address + 1}`;
   const socket = connectTcp({ host: '127.0.0.1', port: proxyPort, localAddress });
   const outer = await secured(connect({ socket, servername: PROXY, ca: own.authority }));

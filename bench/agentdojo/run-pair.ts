@@ -28,7 +28,7 @@ export interface PairResult extends PairId {
   refused: string[];
 }
 
-export interface PairWorld {
+export interface PairSetup {
   suites: Suites;
   standalone: Standalone;
   /** The script of the model; its rules are replaced for each pair. */
@@ -41,8 +41,8 @@ const READS = /^(get_|search_|list_|read_|check_)/;
 const TIMEOUT_MS = 120_000;
 
 /** Runs a pair in a session of its own. `number` is unique in the run. */
-export async function runPair(pair: PairId, number: number, attack: Attack, world: PairWorld): Promise<PairResult> {
-  const { suites, standalone, script } = world;
+export async function runPair(pair: PairId, number: number, attack: Attack, setup: PairSetup): Promise<PairResult> {
+  const { suites, standalone, script } = setup;
   const [session, reference] = [`pair-${number}`, `ORDER-${number}-END`];
   const plan = await suites.open(pair, reference);
   script.rules.splice(0, script.rules.length, ...scriptOf(pair.suite, plan, reference, attack));
@@ -51,7 +51,7 @@ export async function runPair(pair: PairId, number: number, attack: Attack, worl
   const approver = new Approver(standalone.records, own.approvals, pair.suite, plan);
   const events: AgentEvent[] = [];
   const deciding: Promise<void>[] = [];
-  world.observe(session, (event) => {
+  setup.observe(session, (event) => {
     events.push(event);
     if (event.type === 'approval-requested') deciding.push(approver.decide(event.request));
   });
@@ -64,7 +64,7 @@ export async function runPair(pair: PairId, number: number, attack: Attack, worl
       throw error;
     });
   await Promise.all(deciding);
-  world.observe(session, undefined);
+  setup.observe(session, undefined);
   const verdict = await suites.verdict(pair, reply);
   const { planned: held, others: asked } = approver.asked;
   return { ...pair, ...resultOf(plan, verdict, events, pair.suite), held, asked };

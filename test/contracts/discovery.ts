@@ -3,7 +3,7 @@ import { it } from 'node:test';
 import { pollValue } from '../support/poll.ts';
 
 /** Two agents that have one Shared tool, which both find by the query. */
-export interface SharedToolWorld {
+export interface SharedToolSetup {
   readonly query: string;
   readonly tool: string;
   /** Names of what the agent finds. */
@@ -15,10 +15,10 @@ export interface SharedToolWorld {
 }
 
 /** The contract of every discovery about a Shared tool that one agent lost. */
-export function lostToolContract(adapter: string, open: () => Promise<SharedToolWorld>): void {
+export function lostToolContract(adapter: string, open: () => Promise<SharedToolSetup>): void {
   it(`${adapter}: an agent that lost a Shared tool does not find it, its neighbour does, and it returns`, async () => {
-    const world = await open();
-    const finds = async (agent: 'loser' | 'neighbour') => (await world.found(agent)).includes(world.tool);
+    const setup = await open();
+    const finds = async (agent: 'loser' | 'neighbour') => (await setup.found(agent)).includes(setup.tool);
     const becomes = (what: string, expected: boolean) =>
       pollValue(
         what,
@@ -26,10 +26,10 @@ export function lostToolContract(adapter: string, open: () => Promise<SharedTool
         (value) => value === expected,
       );
     await becomes('the tool', true);
-    await world.lose();
+    await setup.lose();
     await becomes('the loss of the tool', false);
     assert.equal(await finds('neighbour'), true);
-    await world.regain();
+    await setup.regain();
     await becomes('the tool again', true);
   });
 }

@@ -44,7 +44,7 @@ type Members = Record<string, unknown>;
 interface Route {
   name: string;
   call: { name: string; arguments: Members };
-  /** What the hosts of the world answer. */
+  /** What the hosts answer. */
   mcp?: (order: string) => Members;
   a2a?: (order: string) => Members;
   page?: (order: string) => { type: string; body: string };

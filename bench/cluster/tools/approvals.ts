@@ -28,7 +28,7 @@ interface Cycle {
   readonly revoking: readonly KubeRequest[];
 }
 
-interface World {
+interface Setup {
   readonly fixture: ApprovalsFixture;
   readonly objects: DecisionObjects;
   readonly agent: SecondAgent;
@@ -57,7 +57,7 @@ export async function benchApprovals(samples: number): Promise<Row[]> {
   ];
 }
 
-async function decide({ fixture, objects, agent }: World, artifact: ToolArtifact, isFirst: boolean): Promise<Cycle> {
+async function decide({ fixture, objects, agent }: Setup, artifact: ToolArtifact, isFirst: boolean): Promise<Cycle> {
   const promotion = promotionOf(artifact);
   const [name, { metadata: own }] = [sharedNameOf(artifact), await fixture.agentTool(artifact)];
   const request = await objects.request(promotion.digest);

@@ -28,7 +28,7 @@ import type { AgentEvent } from '../../../src/tools/events.ts';
 import { GatewayFixture, type HttpResponse, type GatewayReplica } from '../../support/gateway/gateway-fixture.ts';
 import { poll } from '../../support/poll.ts';
 import { TraceCollector } from '../../support/trace-collector.ts';
-import { type ClientCallWorld, clientCallTests } from './suites/client-calls.ts';
+import { type ClientCallSetup, clientCallTests } from './suites/client-calls.ts';
 import { mcpConformanceTests } from './suites/mcp-conformance.ts';
 import { MEETING_SESSIONS, parallelSessionTests, startMeetingModel } from './suites/parallel-sessions.ts';
 import { type HeldModel, runningCallTests, startHeldModel } from './suites/running-calls.ts';
@@ -316,7 +316,7 @@ describe('an agent pod behind two gateways', { timeout: 600_000 }, () => {
     await setRules({});
   });
 
-  const clientCalls = (): ClientCallWorld => ({
+  const clientCalls = (): ClientCallSetup => ({
     fixture,
     one,
     other,

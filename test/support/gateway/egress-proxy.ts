@@ -28,14 +28,14 @@ const PUBLIC = '93.184.215.14';
 /** Names that lead to addresses inside. */
 export const INTERNAL_NAMES = namesInside('example.com', PUBLIC);
 
-export interface EgressWorld {
+export interface EgressSetup {
   fixture: ModelGatewayFixture;
   gateway: ModelGatewayReplica;
 }
 
 /** The public address of every name ends at the port of this machine that `portOf` gives for the port of the target. */
 export async function startEgressProxy(
-  { fixture, gateway }: EgressWorld,
+  { fixture, gateway }: EgressSetup,
   portOf: (port: number) => number,
   signal: AbortSignal,
 ) {
@@ -69,7 +69,7 @@ export async function startEgressProxy(
 
 /** The tools of Capabilities, executed through the proxy. */
 export function brokeredCapabilities(
-  { fixture }: Pick<EgressWorld, 'fixture'>,
+  { fixture }: Pick<EgressSetup, 'fixture'>,
   proxy: { port: number; certificate: string },
   {
     connections,

@@ -10,7 +10,7 @@ export const AGENTS = '/v1/users/namespaces/team-a/agents';
 
 export type RunningAgent = Awaited<ReturnType<GatewayFixture['createRunningAgent']>>;
 
-export interface MessageWorld {
+export interface MessageSetup {
   readonly fixture: GatewayFixture;
   readonly one: GatewayReplica;
   readonly other: GatewayReplica;
@@ -18,14 +18,14 @@ export interface MessageWorld {
 }
 
 /** What users and pods send to two replicas about messages. Requests go to `one` unless a test names the other. */
-export class MessageClient implements MessageWorld {
+export class MessageClient implements MessageSetup {
   readonly fixture: GatewayFixture;
   readonly one: GatewayReplica;
   readonly other: GatewayReplica;
   readonly userToken: string;
   #keys = 0;
 
-  constructor({ fixture, one, other, userToken }: MessageWorld) {
+  constructor({ fixture, one, other, userToken }: MessageSetup) {
     this.fixture = fixture;
     this.one = one;
     this.other = other;

@@ -55,7 +55,7 @@ export async function openParkedCalls(
   const audit = natsOperatorAudit({ current: () => bus });
   const signal = new AbortController().signal;
   const agent = { apiVersion: 'temper.dev/v1alpha1', kind: 'Agent', metadata: { namespace: 'team-a', name, uid } };
-  const world = {
+  const setup = {
     token,
     uid,
     gateway,
@@ -78,17 +78,17 @@ export async function openParkedCalls(
       return parsed(sent) as UserMessageReceipt;
     },
     async next(): Promise<PodDelivery> {
-      const answer = await world.post('/v1/messages/next', { waitSeconds: 20 });
+      const answer = await setup.post('/v1/messages/next', { waitSeconds: 20 });
       return parsed(answer) as PodDelivery;
     },
     ask({ deliveryToken }: PodDelivery, change: object = {}): Promise<HttpResponse> {
-      return world.post('/v1/approvals', { deliveryToken, ...CALL, ...change });
+      return setup.post('/v1/approvals', { deliveryToken, ...CALL, ...change });
     },
     async approval(delivery: PodDelivery, change: object = {}): Promise<CallApproval> {
-      return parsed(await world.ask(delivery, change)) as CallApproval;
+      return parsed(await setup.ask(delivery, change)) as CallApproval;
     },
     use({ deliveryToken }: PodDelivery, request: string, key = 'one-attempt'): Promise<HttpResponse> {
-      return world.post('/v1/approvals/use', { deliveryToken, request }, key);
+      return setup.post('/v1/approvals/use', { deliveryToken, request }, key);
     },
     async operatorRound(): Promise<void> {
       const events = { record: () => undefined };
@@ -98,7 +98,7 @@ export async function openParkedCalls(
       await new CallRequests(deps).round(signal);
     },
     async request(request: string): Promise<ApprovalRequest> {
-      await world.operatorRound();
+      await setup.operatorRound();
       const { status, body } = await fixture.plane.admin.call('GET', `${GROUP}/approvalrequests/${request}`);
       assert.equal(status, 200, JSON.stringify(body));
       return body as unknown as ApprovalRequest;
@@ -131,7 +131,7 @@ export async function openParkedCalls(
       return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as SessionStreamLine]));
     },
     async events(session: string): Promise<string[]> {
-      return (await world.lines(session)).flatMap((line) => ('event' in line ? [line.event.type] : []));
+      return (await setup.lines(session)).flatMap((line) => ('event' in line ? [line.event.type] : []));
     },
   };
   await gateway.replace();
@@ -141,5 +141,5 @@ export async function openParkedCalls(
     (value) => value === 200,
   );
   const open = opening.move();
-  return { ...world, [Symbol.asyncDispose]: () => open.disposeAsync() };
+  return { ...setup, [Symbol.asyncDispose]: () => open.disposeAsync() };
 }

@@ -10,7 +10,7 @@ import { isTemperError } from '../../../../src/lib/errors.ts';
 import type { Json, JsonObject } from '../../../../src/lib/json.ts';
 import { INJECTED, startPeer } from '../../../support/a2a-peer.ts';
 import { callBrokered } from '../../../support/gateway/brokered-caller.ts';
-import { brokeredCapabilities, type EgressWorld, startEgressProxy } from '../../../support/gateway/egress-proxy.ts';
+import { brokeredCapabilities, type EgressSetup, startEgressProxy } from '../../../support/gateway/egress-proxy.ts';
 
 const TLS = new URL('../../../fixtures/tls/', import.meta.url);
 
@@ -25,7 +25,7 @@ const CAPABILITY = {
 } as CatalogObject;
 
 /** An agent elsewhere, with the server of the SDK, called by a real gateway through a real egress proxy. */
-export function a2aPeersSuite(open: () => EgressWorld): void {
+export function a2aPeersSuite(open: () => EgressSetup): void {
   describe('an agent elsewhere that a gateway asks over A2A through the egress proxy', () => {
     const stop = new AbortController();
     let peer: Server;

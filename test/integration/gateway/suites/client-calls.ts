@@ -13,7 +13,7 @@ import type { GatewayFixture, GatewayReplica } from '../../../support/gateway/ga
 import { connectMcpClient } from '../../../support/gateway/mcp-client.ts';
 import { poll, pollValue } from '../../../support/poll.ts';
 
-export interface ClientCallWorld {
+export interface ClientCallSetup {
   readonly fixture: GatewayFixture;
   readonly one: GatewayReplica;
   readonly other: GatewayReplica;
@@ -32,9 +32,9 @@ const DOUBLED = { result: 42 };
 const TIMEOUT = { timeout: 240_000 };
 
 /** Programs of users that call tools as an agent, whose pod is a process. */
-export function clientCallTests(open: () => ClientCallWorld): void {
+export function clientCallTests(open: () => ClientCallSetup): void {
   async function asClients(
-    { one, other, userToken }: ClientCallWorld,
+    { one, other, userToken }: ClientCallSetup,
     work: (first: Client, second: Client) => Promise<void>,
   ): Promise<void> {
     const clients = await Promise.all(
@@ -50,8 +50,8 @@ export function clientCallTests(open: () => ClientCallWorld): void {
   }
 
   /** Ends with the test, so that a failed one leaves no second pod to the next. */
-  function startPod(t: TestContext, world: ClientCallWorld): RoleProcess {
-    const pod = world.start();
+  function startPod(t: TestContext, setup: ClientCallSetup): RoleProcess {
+    const pod = setup.start();
     t.after(() => pod.end('SIGKILL'));
     return pod;
   }
@@ -71,12 +71,12 @@ export function clientCallTests(open: () => ClientCallWorld): void {
   }
 
   it('a client of the MCP SDK lists exactly the permitted tools, and a tool that it may not call looks like a missing one', async (t) => {
-    const world = open();
-    await world.setPolicy({ tools: { deny: ['hide_it'] } });
-    const tools = new EmergentTools(world.fixture, 'team-a');
+    const setup = open();
+    await setup.setPolicy({ tools: { deny: ['hide_it'] } });
+    const tools = new EmergentTools(setup.fixture, 'team-a');
     for (const name of ['double_it', 'hide_it']) await tools.create(anArtifact(name));
-    const agent = startPod(t, world);
-    await asClients(world, async (first, second) => {
+    const agent = startPod(t, setup);
+    await asClients(setup, async (first, second) => {
       for (const client of [first, second])
         await pollValue(
           'the tools of the agent',
@@ -101,9 +101,9 @@ export function clientCallTests(open: () => ClientCallWorld): void {
   });
 
   it('two clients at two replicas get their own results', async (t) => {
-    const world = open();
-    const agent = startPod(t, world);
-    await asClients(world, async (first, second) => {
+    const setup = open();
+    const agent = startPod(t, setup);
+    await asClients(setup, async (first, second) => {
       const seen: string[][] = [[], []];
       const call = (client: Client, index: number, value: number) =>
         client.callTool(
@@ -122,12 +122,12 @@ export function clientCallTests(open: () => ClientCallWorld): void {
   });
 
   it('a call whose pod is killed in the middle is answered once, and its session has one call', async (t) => {
-    const world = open();
-    const { fixture, agentUid, sandbox } = world;
+    const setup = open();
+    const { fixture, agentUid, sandbox } = setup;
     const bus = await fixture.nats.connect('gateway');
     const inbox = createNatsInbox(bus);
-    const agent = startPod(t, world);
-    await asClients(world, async (first, second) => {
+    const agent = startPod(t, setup);
+    await asClients(setup, async (first, second) => {
       // Connects the sandbox.
       assert.deepEqual((await first.callTool(DOUBLE, TIMEOUT)).structuredContent, DOUBLED);
       // The sandbox does not answer, so that the pod ends while the tool runs.
@@ -141,11 +141,11 @@ export function clientCallTests(open: () => ClientCallWorld): void {
         sandbox.child.kill('SIGCONT');
       }
       assert.equal(await inbox.redeliver(agentUid), 1, 'the operator releases the message of a deleted pod');
-      const again = startPod(t, world);
+      const again = startPod(t, setup);
       assert.deepEqual((await calling).structuredContent, DOUBLED);
-      const lines = await linesOf(world, await sessionOfLastCall(world));
+      const lines = await linesOf(setup, await sessionOfLastCall(setup));
       assert.equal(lines.filter(({ kind }) => kind === 'reply').length, 1);
-      const { items } = await createSessionStore(bus, agentUid).load(await sessionOfLastCall(world));
+      const { items } = await createSessionStore(bus, agentUid).load(await sessionOfLastCall(setup));
       assert.deepEqual(
         items.map(({ role }) => role),
         ['user', 'assistant', 'tool'],
@@ -155,13 +155,13 @@ export function clientCallTests(open: () => ClientCallWorld): void {
   });
 
   it('a call that needs an approval gives a ticket, survives its pod, and has its result after the decision', async (t) => {
-    const world = open();
-    const { fixture, agentUid } = world;
+    const setup = open();
+    const { fixture, agentUid } = setup;
     const bus = await fixture.nats.connect('gateway');
     const calls = createPendingCalls(bus);
-    await world.setPolicy({ tools: { deny: ['hide_it'] }, rules: { requireApproval: ['code:read'] } });
-    const agent = startPod(t, world);
-    await asClients(world, async (first, second) => {
+    await setup.setPolicy({ tools: { deny: ['hide_it'] }, rules: { requireApproval: ['code:read'] } });
+    const agent = startPod(t, setup);
+    await asClients(setup, async (first, second) => {
       // The replicas get the new policy a little later.
       const waiting = await pollValue(
         'a call that waits',
@@ -173,25 +173,25 @@ export function clientCallTests(open: () => ClientCallWorld): void {
       const ticket = ticketIn(waiting);
       await poll('the parked call', async () => (await createNatsInbox(bus).parked(agentUid)).length === 1);
       assert.equal(await agent.end('SIGKILL'), null);
-      const again = startPod(t, world);
+      const again = startPod(t, setup);
       const result = second.callTool({ name: 'ask_agent', arguments: ticket }, TIMEOUT);
-      assert.equal(await world.approvePending(calls), 1);
+      assert.equal(await setup.approvePending(calls), 1);
       const reply = { reply: JSON.stringify(DOUBLED), finishReason: 'complete', session: ticket.session };
       const after = await result;
       assert.deepEqual(after.structuredContent, reply, textOf(after));
       assert.equal(await again.end('SIGTERM'), 0, again.log);
     });
-    await world.setPolicy({});
+    await setup.setPolicy({});
   });
 
-  async function sessionOfLastCall({ one, userToken }: ClientCallWorld): Promise<string> {
+  async function sessionOfLastCall({ one, userToken }: ClientCallSetup): Promise<string> {
     const path = '/v1/users/namespaces/team-a/agents/analyst/sessions';
     const { text } = await one.call('GET', path, { userToken });
     const [newest] = JSON.parse(text) as { session: string }[];
     return newest?.session ?? '';
   }
 
-  async function linesOf({ one, userToken }: ClientCallWorld, session: string): Promise<SessionStreamLine[]> {
+  async function linesOf({ one, userToken }: ClientCallSetup, session: string): Promise<SessionStreamLine[]> {
     const path = `/v1/users/namespaces/team-a/agents/analyst/sessions/${session}/events`;
     const { text } = await one.call('GET', path, { userToken });
     return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as SessionStreamLine]));

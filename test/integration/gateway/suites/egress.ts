@@ -22,7 +22,7 @@ import { pollValue } from '../../../support/poll.ts';
 import { NEVER_ABORTED } from '../../../support/stubs.ts';
 import {
   brokeredCapabilities,
-  type EgressWorld,
+  type EgressSetup,
   INTERNAL_NAMES,
   startEgressProxy,
 } from '../../../support/gateway/egress-proxy.ts';
@@ -51,7 +51,7 @@ function capability(name: string, url: string, connection?: string): CatalogObje
 }
 
 /** Connections of agents through the egress proxy, decided and charged by a real gateway. */
-export function egressSuite(open: () => EgressWorld): void {
+export function egressSuite(open: () => EgressSetup): void {
   describe('connections through the egress proxy', () => {
     const stop = new AbortController();
     const client = new ProxyClient();

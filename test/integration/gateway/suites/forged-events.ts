@@ -5,7 +5,7 @@ import { createNatsInbox } from '../../../../src/nats/inbox/inbox.ts';
 import type { ModelGatewayFixture, ModelGatewayReplica } from '../../../support/gateway/model-gateway-fixture.ts';
 import { aCandidate } from '../../../support/gateway/review-answers.ts';
 
-interface ForgeWorld {
+interface ForgeSetup {
   readonly fixture: ModelGatewayFixture;
   readonly replicas: readonly ModelGatewayReplica[];
 }
@@ -13,7 +13,7 @@ interface ForgeWorld {
 const TIMEOUT_MS = 20_000;
 
 /** The events of tools that gateways register. The policies `standard` and `strict` have judges that accept and refuse. */
-export function forgedEventTests(open: () => ForgeWorld): void {
+export function forgedEventTests(open: () => ForgeSetup): void {
   it('an accepted tool is one event of its chain, however often it is submitted, and a refused one is none', async () => {
     const { fixture, replicas } = open();
     const forge = { enabled: true, modes: ['Sandbox' as const] };

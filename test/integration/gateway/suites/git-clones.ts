@@ -14,7 +14,7 @@ import { createWeb } from '../../../../src/toolbox/web/create-web.ts';
 import { WEB_HEADERS } from '../../../../src/toolbox/web/deps.ts';
 import type { CallContext } from '../../../../src/tools/contract.ts';
 import { callOptions } from '../../../support/call-options.ts';
-import { type EgressWorld, startEgressProxy } from '../../../support/gateway/egress-proxy.ts';
+import { type EgressSetup, startEgressProxy } from '../../../support/gateway/egress-proxy.ts';
 import { type GitPod, startGitPod } from '../../../support/gateway/git-pod.ts';
 import { BareRepository } from '../../../support/gitops/bare-repository.ts';
 import { type GitHttpServer, startGitHttpServer } from '../../../support/gitops/git-http-server.ts';
@@ -23,7 +23,7 @@ const TLS = new URL('../../../fixtures/tls/', import.meta.url);
 const ADDRESS = 'https://api.example.com/repository.git';
 
 /** The git tools of a pod: its agent container reads through the egress proxy, its sandbox container writes. */
-export function gitClonesSuite(open: () => EgressWorld): void {
+export function gitClonesSuite(open: () => EgressSetup): void {
   describe('git_clone of a pod through the egress proxy', () => {
     const stop = new AbortController();
     let pod: GitPod;

@@ -10,7 +10,7 @@ import { forwardTo } from '../../../support/gateway/loopback-forwarder.ts';
 import { connectMcpClient } from '../../../support/gateway/mcp-client.ts';
 import { CONFORMANCE_TOOLS, runConformance } from '../../../support/mcp/conformance.ts';
 import { pollValue } from '../../../support/poll.ts';
-import type { ClientCallWorld } from './client-calls.ts';
+import type { ClientCallSetup } from './client-calls.ts';
 
 /** The scenarios that the endpoint does not pass, with their reasons. */
 const BASELINE = resolve(import.meta.dirname, '../../../fixtures/mcp/conformance-gateway-baseline.yaml');
@@ -18,10 +18,10 @@ const TIMEOUT = { timeout: 240_000 };
 const PATH = '/v1/users/namespaces/team-a/agents/analyst/mcp';
 
 /** The MCP endpoint of a gateway as the protocol describes it. The agent is a process. */
-export function mcpConformanceTests(open: () => ClientCallWorld): void {
+export function mcpConformanceTests(open: () => ClientCallSetup): void {
   it('the MCP endpoint passes every scenario of the official conformance suite that the baseline does not name', async (t) => {
-    const world = open();
-    const { fixture, one, userToken } = world;
+    const setup = open();
+    const { fixture, one, userToken } = setup;
     const tools = new EmergentTools(fixture, 'team-a');
     for (const { name, description, inputSchema, outputSchema, code, testCases } of CONFORMANCE_TOOLS)
       await tools.create(
@@ -36,7 +36,7 @@ export function mcpConformanceTests(open: () => ClientCallWorld): void {
           })),
         }),
       );
-    const agent = world.start();
+    const agent = setup.start();
     t.after(() => agent.end('SIGKILL'));
     const client = await connectMcpClient(one.port, userToken, 'analyst');
     const names = CONFORMANCE_TOOLS.map(({ name }) => name);
@@ -56,11 +56,11 @@ export function mcpConformanceTests(open: () => ClientCallWorld): void {
   });
 
   it('what one connection calls is one session, which is a resource at every replica', async (t) => {
-    const world = open();
-    const agent = world.start();
+    const setup = open();
+    const agent = setup.start();
     t.after(() => agent.end('SIGKILL'));
     const [first, second] = await Promise.all(
-      [world.one, world.other].map(({ port }) => connectMcpClient(port, world.userToken, 'analyst')),
+      [setup.one, setup.other].map(({ port }) => connectMcpClient(port, setup.userToken, 'analyst')),
     );
     assert.ok(first !== undefined && second !== undefined);
     const uriOf = (client: Client): string => `temper://sessions/${client.transport?.sessionId}`;
@@ -84,7 +84,7 @@ export function mcpConformanceTests(open: () => ClientCallWorld): void {
     await assert.rejects(second.readResource({ uri: 'temper://sessions/no-such' }), /no resource is named/);
 
     const path = `${PATH.replace('/mcp', '/sessions')}/${first.transport?.sessionId}`;
-    assert.equal((await world.one.call('DELETE', path, { userToken: world.userToken })).status, 200);
+    assert.equal((await setup.one.call('DELETE', path, { userToken: setup.userToken })).status, 200);
     await assert.rejects(first.callTool({ name: 'test_simple_text', arguments: {} }), /TEMPER_NOT_FOUND/);
     await assert.rejects(second.readResource({ uri: uriOf(first) }), /no resource is named/);
     await Promise.all([first.close(), second.close()]);

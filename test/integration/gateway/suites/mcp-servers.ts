@@ -13,7 +13,7 @@ import { isTemperError } from '../../../../src/lib/errors.ts';
 import type { ErrorCode } from '../../../../src/lib/error-codes.ts';
 import type { Json } from '../../../../src/lib/json.ts';
 import { pinnedDigest, readListedTools } from '../../../../src/mcp/client/tools/listed-tool.ts';
-import { brokeredCapabilities, type EgressWorld, startEgressProxy } from '../../../support/gateway/egress-proxy.ts';
+import { brokeredCapabilities, type EgressSetup, startEgressProxy } from '../../../support/gateway/egress-proxy.ts';
 import { callBrokered } from '../../../support/gateway/brokered-caller.ts';
 import { pollValue } from '../../../support/poll.ts';
 
@@ -45,7 +45,7 @@ function capability(tool: string): CatalogObject {
 }
 
 /** Tools of a real MCP server, called by a real gateway through a real egress proxy. */
-export function mcpServersSuite(open: () => EgressWorld): void {
+export function mcpServersSuite(open: () => EgressSetup): void {
   describe('tools of an MCP server that a gateway calls through the egress proxy', () => {
     const stop = new AbortController();
     let server: ChildProcess;

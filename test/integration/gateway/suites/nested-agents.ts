@@ -28,7 +28,7 @@ export const NESTED_SCRIPT: ReplayScript = {
   ],
 };
 
-interface NestedWorld {
+interface NestedSetup {
   fixture: GatewayFixture;
   agentUid: string;
   /** Lets the agent use the model of the script, and start nested agents. */
@@ -40,9 +40,9 @@ interface NestedWorld {
   charges: () => Promise<UsageBreakdown>;
 }
 
-export function nestedAgentTests(world: () => NestedWorld): void {
+export function nestedAgentTests(setup: () => NestedSetup): void {
   it('nested agents of a pod are charged to the agent and the root message, call by call, and their events and history are those of the session', async () => {
-    const { fixture, agentUid, prepare, start, send, follow, charges } = world();
+    const { fixture, agentUid, prepare, start, send, follow, charges } = setup();
     await prepare();
     const agent = start();
     const receipt = await send('split the work');

@@ -48,7 +48,7 @@ export async function startMeetingModel(): Promise<{ url: string } & AsyncDispos
   };
 }
 
-interface ParallelWorld {
+interface ParallelSetup {
   fixture: GatewayFixture;
   agentUid: string;
   /** Lets the agent use the meeting model, and work on as many sessions. */
@@ -58,9 +58,9 @@ interface ParallelWorld {
   follow: (receipt: UserMessageReceipt) => Promise<SessionStreamLine[]>;
 }
 
-export function parallelSessionTests(world: () => ParallelWorld): void {
+export function parallelSessionTests(setup: () => ParallelSetup): void {
   it('ten sessions of one agent work at the same time, and nothing of one appears in another', async () => {
-    const { fixture, agentUid, prepare, start, send, follow } = world();
+    const { fixture, agentUid, prepare, start, send, follow } = setup();
     await prepare();
     const names = Array.from({ length: MEETING_SESSIONS }, (_, index) => `task-${index}`);
     const receipts = await Promise.all(names.map((name) => send(name, `parallel-${name}`)));

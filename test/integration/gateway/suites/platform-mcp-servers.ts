@@ -13,7 +13,7 @@ import type { BridgeProgram } from '../../../../src/mcp/bridge/bridge-program.ts
 import { serveBridge } from '../../../../src/mcp/bridge/serve.ts';
 import { type ListedTool, pinnedDigest } from '../../../../src/mcp/client/tools/listed-tool.ts';
 import { callBrokered, shownOutput } from '../../../support/gateway/brokered-caller.ts';
-import { brokeredCapabilities, type EgressWorld, startEgressProxy } from '../../../support/gateway/egress-proxy.ts';
+import { brokeredCapabilities, type EgressSetup, startEgressProxy } from '../../../support/gateway/egress-proxy.ts';
 import { buildLauncher } from '../../../support/launcher.ts';
 import { listedTools, publishedFolders } from '../../../support/mcp/published-servers.ts';
 import { pollValue } from '../../../support/poll.ts';
@@ -22,7 +22,7 @@ const LINE_SERVER = join(import.meta.dirname, '../../../fixtures/mcp');
 const SESSIONS = 4;
 
 /** Servers over lines that the platform runs, called by a real gateway through the bridge of their containers. */
-export function platformMcpServersSuite(open: () => EgressWorld): void {
+export function platformMcpServersSuite(open: () => EgressSetup): void {
   const skip = process.platform === 'linux' ? false : 'the launcher needs Linux';
   describe('MCP servers that the platform runs', { skip }, () => {
     const stop = new AbortController();

@@ -14,7 +14,7 @@ import { isTemperError } from '../../../../src/lib/errors.ts';
 import type { Json } from '../../../../src/lib/json.ts';
 import { type ListedTool, pinnedDigest } from '../../../../src/mcp/client/tools/listed-tool.ts';
 import { callBrokered, shownOutput } from '../../../support/gateway/brokered-caller.ts';
-import { brokeredCapabilities, type EgressWorld, startEgressProxy } from '../../../support/gateway/egress-proxy.ts';
+import { brokeredCapabilities, type EgressSetup, startEgressProxy } from '../../../support/gateway/egress-proxy.ts';
 import {
   answeringProxy,
   bridgedServer,
@@ -91,7 +91,7 @@ function capability(server: string, port: number, listed: ListedTool): CatalogOb
 }
 
 /** An agent uses the servers that others publish, through a real gateway and a real egress proxy. */
-export function publishedMcpServersSuite(open: () => EgressWorld): void {
+export function publishedMcpServersSuite(open: () => EgressSetup): void {
   describe('published MCP servers that a gateway calls through the egress proxy', () => {
     const stop = new AbortController();
     const fronts: Server[] = [];

@@ -5,7 +5,7 @@ import { QUEUES, subjects } from '../../../../src/nats/jetstream/names.ts';
 import { createToolEvidence } from '../../../../src/nats/promotion/evidence.ts';
 import type { GatewayFixture, HttpResponse } from '../../../support/gateway/gateway-fixture.ts';
 import { KilledGateway } from '../../../support/gateway/killed-gateway.ts';
-import { parsed } from '../../../support/gateway/parked-call-world.ts';
+import { parsed } from '../../../support/gateway/parked-call-setup.ts';
 import { pollValue } from '../../../support/poll.ts';
 import { addTool } from '../../../support/promotion/prepared-tool.ts';
 

@@ -72,7 +72,7 @@ export async function startHeldModel(): Promise<HeldModel> {
   };
 }
 
-interface RunningCallWorld {
+interface RunningCallSetup {
   fixture: GatewayFixture;
   model: HeldModel;
   /** Lets the agent use the held model and `generate_text`, under this rule. */
@@ -98,7 +98,7 @@ const textTool = (name: string) =>
   });
 
 /** A call in a pod whose tool is revoked while it runs. */
-export function runningCallTests(world: () => RunningCallWorld): void {
+export function runningCallTests(setup: () => RunningCallSetup): void {
   const cases = [
     { name: 'sum_finished', runningCalls: undefined, code: undefined },
     { name: 'sum_ended', runningCalls: 'End', code: 'TEMPER_TOOL_DEMOTED' },
@@ -106,7 +106,7 @@ export function runningCallTests(world: () => RunningCallWorld): void {
   for (const { name, runningCalls, code } of cases) {
     const ends = code === undefined ? 'finishes' : `ends with ${code} where the policy says so`;
     it(`a call in a pod whose tool is revoked while it runs ${ends}, and no later call has the tool`, async () => {
-      const { fixture, model, prepare, toolNames, start, send, follow } = world();
+      const { fixture, model, prepare, toolNames, start, send, follow } = setup();
       const artifact = textTool(name);
       const tools = new EmergentTools(fixture, 'team-a');
       await tools.create(artifact);

@@ -15,7 +15,7 @@ import { createTaskRecords } from '../../../../src/nats/tasks/task-records.ts';
 import { callBrokered } from '../../../support/gateway/brokered-caller.ts';
 import { GATEWAY_TOKEN } from '../../../support/gateway/model-gateway-fixture.ts';
 import { POSTGRES_PASSWORD, type PostgresServer, startPostgres } from '../../../support/postgres-server.ts';
-import { type EgressWorld, startEgressProxy } from '../../../support/gateway/egress-proxy.ts';
+import { type EgressSetup, startEgressProxy } from '../../../support/gateway/egress-proxy.ts';
 
 const TLS = new URL('../../../fixtures/tls/', import.meta.url);
 const KEY = 'the-key-of-the-search-service';
@@ -44,7 +44,7 @@ const listen = (server: Server): Promise<number> =>
   new Promise((done) => server.listen(0, '127.0.0.1', () => done((server.address() as AddressInfo).port)));
 
 /** `web_search` and `sql_query` of the platform, executed by a real gateway for a pod. */
-export function serviceToolsSuite(open: () => EgressWorld): void {
+export function serviceToolsSuite(open: () => EgressSetup): void {
   describe('tools of services of the platform', () => {
     const stop = new AbortController();
     let [outside, inside]: Server[] = [];

@@ -66,7 +66,7 @@ export const WITHHELD_SCRIPT: ReplayScript = {
   ],
 };
 
-export interface WithheldWorld {
+export interface WithheldSetup {
   fixture: GatewayFixture;
   replica: GatewayReplica;
   /** The certificate authority of the gateways, their name and port. */
@@ -80,7 +80,7 @@ const OBJECTS = '/apis/temper.dev/v1alpha1/namespaces/team-a';
 const AGENT = '/v1/users/namespaces/team-a/agents/keeper';
 
 /** An agent with `forge.persistSource: false`, in a real pod: its sources are in NATS encrypted, and nowhere else. */
-export function withheldSourceTests(open: () => WithheldWorld): void {
+export function withheldSourceTests(open: () => WithheldSetup): void {
   let session = '';
   let uid = '';
   let podToken = '';
