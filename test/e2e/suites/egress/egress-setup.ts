@@ -29,7 +29,7 @@ export interface ProxyLine {
   readonly outcome?: string;
 }
 
-export interface EgressWorld {
+export interface EgressSetup {
   readonly cluster: InstalledCluster;
   readonly internet: Internet;
   readonly agents: NamespaceAgents;
@@ -46,7 +46,7 @@ export interface EgressWorld {
 }
 
 /** Starts the agent that fetches, and those whose containers an attacker controls: each with a message in work. */
-export async function openEgressWorld(cluster: InstalledCluster, internet: Internet): Promise<EgressWorld> {
+export async function openEgressSetup(cluster: InstalledCluster, internet: Internet): Promise<EgressSetup> {
   const agents = new NamespaceAgents(cluster, NAMESPACE);
   const grants = { network: ['*.example.com'] };
   const policyOf = (name: Intruder) => (name === 'switched' ? 'switched' : 'policy');

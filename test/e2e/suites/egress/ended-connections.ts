@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { pollValue } from '../../../support/poll.ts';
-import { type EgressWorld, INTRUDERS } from './egress-world.ts';
+import { type EgressSetup, INTRUDERS } from './egress-setup.ts';
 
 const pathOf = (name: string): string => `/drip?${name}`;
 
 /** Open connections of agents that may not have them any more. */
-export function endedConnections(current: () => EgressWorld): void {
+export function endedConnections(current: () => EgressSetup): void {
   /** Waits until each of the paths of the host that sends without end has such a line. */
   const waitFor = (event: 'request' | 'closed') =>
     pollValue(

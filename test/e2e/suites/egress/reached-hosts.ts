@@ -14,7 +14,7 @@ import {
   REBINDING_URLS,
   REFUSED_URLS,
 } from '../../support/internet/fetching-script.ts';
-import type { EgressWorld } from './egress-world.ts';
+import type { EgressSetup } from './egress-setup.ts';
 
 /** The hosts of the permitted URLs, and that of the worked forge that fetches. */
 const HOSTS = /^(?:api|moved|xn--bcher-kva|rebinding|status)\.example\.com$/;
@@ -22,7 +22,7 @@ const HOSTS = /^(?:api|moved|xn--bcher-kva|rebinding|status)\.example\.com$/;
 const ALLOWED_NAME = /^[a-z0-9-]+\.example\.com$/;
 
 /** A tool that an agent forged, an attacker in the place of the agent, and connections past the proxy. */
-export function reachedHosts(current: () => EgressWorld): void {
+export function reachedHosts(current: () => EgressSetup): void {
   /** Fails when anything but the permitted hosts was reached, or a name was resolved that the policy does not allow. */
   const assertOnlyPermitted = async (): Promise<void> => {
     const lines = await current().internet.lines();

@@ -12,7 +12,7 @@ const READY_SECONDS = 120;
 const REPLY_TIMEOUT_MS = 180_000;
 
 /** The commands of the page about samples, on a cluster with the quick start. */
-export class SampleWorld {
+export class SampleSetup {
   readonly cluster: InstalledCluster;
   readonly agents: NamespaceAgents;
   readonly #wordsOf: WordsOf;
@@ -23,8 +23,8 @@ export class SampleWorld {
     this.#wordsOf = wordsOf;
   }
 
-  static async open(cluster: InstalledCluster): Promise<SampleWorld> {
-    return new SampleWorld(cluster, await readDocumentedCommands(PAGE));
+  static async open(cluster: InstalledCluster): Promise<SampleSetup> {
+    return new SampleSetup(cluster, await readDocumentedCommands(PAGE));
   }
 
   /** Runs a command of the page as an administrator, and returns what it printed. */

@@ -4,25 +4,25 @@ import { approvals } from './approvals.ts';
 import { autonomous } from './autonomous.ts';
 import { outside } from './outside.ts';
 import { questions } from './questions.ts';
-import { SampleWorld } from './sample-world.ts';
+import { SampleSetup } from './sample-setup.ts';
 import { scheduled } from './scheduled.ts';
 import { skills } from './skills.ts';
 
 /** Each sample is started by its documented command, and shows its effect. The cluster has the quick start, with webhooks. */
 export function samples(current: () => InstalledCluster): void {
   describe('the samples', () => {
-    let world: SampleWorld;
+    let setup: SampleSetup;
     before(async () => {
-      world = await SampleWorld.open(current());
+      setup = await SampleSetup.open(current());
     });
 
-    const byItself = autonomous(() => world);
+    const byItself = autonomous(() => setup);
     byItself.starts();
-    questions(() => world);
-    skills(() => world);
-    approvals(() => world);
-    outside(() => world);
-    scheduled(() => world);
+    questions(() => setup);
+    skills(() => setup);
+    approvals(() => setup);
+    outside(() => setup);
+    scheduled(() => setup);
     byItself.hasRun();
   });
 }

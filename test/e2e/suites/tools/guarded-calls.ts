@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { pollValue } from '../../../support/poll.ts';
 import { endsOf, sendAll } from '../../support/user-session.ts';
-import type { ForgedTools } from '../../support/forged-tools-world.ts';
+import type { ForgedTools } from '../../support/forged-tools-setup.ts';
 import { waitingRequests } from '../../support/waiting-requests.ts';
 
 /** Calls that the policy escalates: parked for a user, or refused where no user can be asked. */

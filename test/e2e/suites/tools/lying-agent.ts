@@ -8,7 +8,7 @@ import { INVENTED } from '../../lying-agent/liar.ts';
 import { TOOL_OF_ORIGINS, toolOfLie, VERIFIED_LIES } from '../../lying-agent/lying-tools.ts';
 import { readSessionLines } from '../../support/session-lines.ts';
 import { endsOf, sendAll } from '../../support/user-session.ts';
-import type { ForgedTools } from '../../support/forged-tools-world.ts';
+import type { ForgedTools } from '../../support/forged-tools-setup.ts';
 import { NESTED } from '../../support/forging-script.ts';
 
 interface AgentStatus {

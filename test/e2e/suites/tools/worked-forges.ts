@@ -8,7 +8,7 @@ import { RISING } from '../../support/forging-script.ts';
 import { endsOf, sendAll } from '../../support/user-session.ts';
 import type { ToolAuditReport } from '../../../../src/tool-audit/report.ts';
 import { jsonLines } from '../../../support/json-lines.ts';
-import type { ForgedTools } from '../../support/forged-tools-world.ts';
+import type { ForgedTools } from '../../support/forged-tools-setup.ts';
 
 type Stored<T> = KubeObject & T;
 
