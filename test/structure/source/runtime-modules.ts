@@ -28,7 +28,8 @@ function importsOf(file: string): string[] {
   const code = stripTypeScriptTypes(readFileSync(resolve(SRC, file), 'utf8'));
   const targets: string[] = [];
   full(parse(code, { ecmaVersion: 'latest', sourceType: 'module' }), (node: SourceNode) => {
-    const isOfTypes = node.type === 'ImportDeclaration' && /^import\s*\{[\s,]*\}/.test(code.slice(node.start, node.end));
+    const isOfTypes =
+      node.type === 'ImportDeclaration' && /^import\s*\{[\s,]*\}/.test(code.slice(node.start, node.end));
     const target = isUrl(node) ? (node.arguments as unknown[])[0] : node.source;
     const { value } = (target ?? {}) as { value?: unknown };
     if (typeof value === 'string' && !isOfTypes) targets.push(value);
