@@ -18,6 +18,7 @@ import { normalizeRequest } from './normalization/normalize-request.ts';
 import { checkShape } from './gates/shape.ts';
 import { checkResults, checkTestInputs, countCases } from './gates/tests.ts';
 import type { ParsedArtifact } from './parse-artifact.ts';
+import { stripTypes } from './source-repair/strip-types.ts';
 import { runStaticGates, vetArtifact } from './static-gates.ts';
 import { testLeakWarnings } from './test-runs/test-leakage.ts';
 import { runTests } from './test-runs/run-tests.ts';
@@ -88,7 +89,7 @@ export function inspectTool(
   const drafted = 'request' in source ? draft(source.request, context) : submitted(source.artifact, context);
   if ('accepted' in drafted) return drafted;
   const { artifact, log, warnings } = drafted;
-  const vetting = vetArtifact(artifact, { schemaCompiler: schemas });
+  const vetting = vetArtifact(artifact, { schemaCompiler: schemas, stripTypes });
   const passed = runStaticGates({ artifact, digest: source.digest }, context, log, vetting);
   return 'accepted' in passed ? passed : { open: passed.open, warnings: [...warnings, ...passed.warnings], log };
 }

@@ -13,6 +13,7 @@ import { checkSecrets } from './gates/secrets.ts';
 import { checkSource, type StaticCheck } from './gates/static.ts';
 import { parseArtifact, type ParsedArtifact } from './parse-artifact.ts';
 import type { ForgeViolation } from './request.ts';
+import type { TypeStripper } from './source-repair/refusal-reasons.ts';
 import type { JudgeMaterial, RefusedTool } from './types.ts';
 
 /** An untrusted artifact, and the digest that its author declares, if any. */
@@ -44,16 +45,21 @@ export interface VettingOptions {
   present?: (artifact: ToolArtifact) => JudgeMaterial;
   /** Keeps the compiled schemas for later checks of values. */
   schemaCompiler?: SchemaCompiler;
+  /** Explains the syntax errors of TypeScript; for the author's side only, because it may take seconds. */
+  stripTypes?: TypeStripper;
 }
 
 /** Pure: equal artifacts have equal results. A part after one with violations is empty, because no gate asks for it. */
-export function vetArtifact(artifact: Json, { present, schemaCompiler }: VettingOptions = {}): ArtifactVetting {
+export function vetArtifact(
+  artifact: Json,
+  { present, schemaCompiler, stripTypes }: VettingOptions = {},
+): ArtifactVetting {
   const nothing: ArtifactVetting = { shape: [], code: { violations: [], warnings: [] }, schemas: [] };
   const open = openArtifact(artifact);
   if ('violations' in open) return nothing;
   const shape = checkText(open);
   if (hasViolations(shape)) return { ...nothing, shape };
-  const code = checkCode(open);
+  const code = checkCode(open, stripTypes);
   if (hasViolations(code.violations)) return { ...nothing, code };
   const schemas = checkSchemas(open, schemaCompiler);
   const material = hasViolations(schemas) ? undefined : present?.(open.artifact);
@@ -108,10 +114,10 @@ function checkText(open: ParsedArtifact): readonly ForgeViolation[] {
 }
 
 /** The static check of the source, and the search for secrets. */
-function checkCode({ artifact }: ParsedArtifact): StaticCheck {
+function checkCode({ artifact }: ParsedArtifact, strip: TypeStripper | undefined): StaticCheck {
   const { source } = artifact.implementation;
   const { violations, warnings } =
-    source === undefined ? { violations: [], warnings: [] } : checkSource(source, artifact.requires.apis);
+    source === undefined ? { violations: [], warnings: [] } : checkSource(source, artifact.requires.apis, strip);
   return { violations: [...violations, ...checkSecrets(artifact)], warnings };
 }
 

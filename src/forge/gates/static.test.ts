@@ -265,15 +265,13 @@ describe('static check', () => {
   });
 
   const HINTS: Record<string, [source: string, hint: RegExp]> = {
-    'a type annotation': ['function execute(input: any): object {\n  return {};\n}', /annotations.*remove the types/],
-    'a typed constant': [wrap('const rows: string[] = [];\nreturn { rows };'), /annotations/],
-    'a TypeScript keyword': [
-      'interface Row { a: string }\nfunction execute(input) { return {}; }',
-      /TypeScript declarations/,
-    ],
     'const in an expression': [wrap('return (const a = 1);'), /line of its own/],
     'a missing comma': [wrap('return { a: 1 b: 2 };'), /comma or an operator is missing/],
     'a missing brace': ['function execute(input) { if (input.a) { return {}; }', /closing brace/],
+    'a missing parenthesis': [
+      wrap('const rows = input.rows.map((row) => row.n\nreturn { rows };'),
+      /line 3:1: Unexpected token.*a closing bracket or parenthesis is missing before this place/,
+    ],
   };
   for (const [name, [source, hint]] of Object.entries(HINTS)) {
     it(`the syntax error for ${name} has a hint and a line`, () => {

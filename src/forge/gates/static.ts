@@ -1,6 +1,11 @@
 import { printable } from '../../lib/printable.ts';
 import type { ToolApi } from '../../api/v1alpha1/common.ts';
-import { explainSyntaxError, missingEntryReason } from '../source-repair/refusal-reasons.ts';
+import {
+  explainSyntaxError,
+  fencedSyntaxError,
+  missingEntryReason,
+  type TypeStripper,
+} from '../source-repair/refusal-reasons.ts';
 import { parseSource, type SourceProblem } from '../static/parse.ts';
 import { type ApiUse, findProblems } from '../static/rules.ts';
 import type { ForgeViolation } from '../request.ts';
@@ -19,13 +24,18 @@ const API_RULES: readonly { api: ToolApi; isUsed: string; otherwise: string }[] 
   { api: 'random', isUsed: 'is random', otherwise: ', or take the value as an input' },
 ];
 
-/** Finds forbidden code before anything runs. The result is advice and evidence; the sandbox is the security boundary. */
-export function checkSource(source: string, declared: readonly ToolApi[]): StaticCheck {
+/**
+ * Finds forbidden code before anything runs. The result is advice and evidence; the sandbox is the security boundary. `strip` serves to
+ * explain the syntax errors of TypeScript; it may take seconds, so a review of untrusted artifacts leaves it out.
+ */
+export function checkSource(source: string, declared: readonly ToolApi[], strip?: TypeStripper): StaticCheck {
+  const fenced = fencedSyntaxError(source, strip);
+  if (fenced !== undefined) return { violations: toViolations([fenced], 'TEMPER_FORGE_SYNTAX'), warnings: [] };
   const parsed = parseSource(source);
   if (parsed.program === undefined) {
     const { syntax, problems } = parsed;
     const explained = problems.map((problem, index) =>
-      syntax && index === 0 ? explainSyntaxError(source, problem) : problem,
+      syntax && index === 0 ? explainSyntaxError(source, problem, strip) : problem,
     );
     return {
       violations: toViolations(explained, syntax ? 'TEMPER_FORGE_SYNTAX' : 'TEMPER_FORGE_STATIC'),

@@ -65,7 +65,7 @@ export function readSource(source: string): ReadableSource | undefined {
 function readForms(source: string, typed: boolean): ReadableSource | undefined {
   for (const form of FORMS) {
     const whole = `${form.before}${source}${form.after}`;
-    const text = typed ? stripTypes(whole) : whole;
+    const text = typed ? stripTypes(whole).code : whole;
     const program = text === undefined ? undefined : parseSource(text).program;
     if (text === undefined || program === undefined || !form.fits(program)) continue;
     const finished = form.finish?.(text, program) ?? text;

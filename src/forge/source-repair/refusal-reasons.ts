@@ -1,7 +1,8 @@
 import type { Program } from 'acorn';
-import { parseSource, type SourceProblem } from '../static/parse.ts';
+import { parseSource, type SourceProblem, syntaxProblem } from '../static/parse.ts';
 import { topLevelValues } from './entry.ts';
-import { unfence } from './fences.ts';
+import { startsWithFence, unfence } from './fences.ts';
+import type { StrippedSource } from './strip-types.ts';
 
 /** Lines that are valid in another language and never in JavaScript. Every repetition is bounded, so a search is linear. */
 const OTHER_LANGUAGES: readonly (readonly [pattern: RegExp, language: string])[] = [
@@ -25,34 +26,73 @@ export function otherLanguage(source: string): string | undefined {
   return OTHER_LANGUAGES.find(([pattern]) => pattern.test(source))?.[1];
 }
 
-/** The cause behind the syntax error of a source that could not be repaired; the error itself when it says it all. */
-export function explainSyntaxError(source: string, error: SourceProblem): SourceProblem {
+/** Removes the types of a source; see `stripTypes`. */
+export type TypeStripper = (source: string) => StrippedSource;
+
+/**
+ * The cause behind the syntax error of a source that could not be repaired; the error itself when it says it all. Without `strip`, the
+ * first type of a TypeScript source is its error.
+ */
+export function explainSyntaxError(source: string, error: SourceProblem, strip?: TypeStripper): SourceProblem {
   const language = otherLanguage(source);
   if (language !== undefined) return { ...error, message: `the code looks like ${language}; write JavaScript` };
-  if (hasFences(source)) return fenceProblem(source, error);
+  if (hasFences(source)) return fenceProblem(source, error, strip);
   if (SENTENCE.test(source)) return { ...error, message: PROSE };
-  return RETURN_OUTSIDE.test(error.message) ? bodyProblem(source, error) : error;
+  if (RETURN_OUTSIDE.test(error.message)) return bodyProblem(source, error, strip);
+  return behindTypes(source, error, strip) ?? error;
+}
+
+/** The error of a source whose types are valid; undefined when the error is not behind a type. */
+function behindTypes(source: string, error: SourceProblem, strip?: TypeStripper): SourceProblem | undefined {
+  const { code, error: typed } = strip?.(source) ?? {};
+  if (typed !== undefined) {
+    if (TYPED_RETURN_OUTSIDE.test(typed.message)) return bodyProblem(source, error, strip);
+    return typed.unsupported || isLater(typed, error) ? syntaxProblem(source, typed, typed.message) : undefined;
+  }
+  if (code === undefined || code === source) return undefined;
+  const parsed = parseSource(code);
+  const [plain] = parsed.program === undefined && parsed.syntax ? parsed.problems : [];
+  return plain === undefined ? undefined : explainSyntaxError(code, plain);
+}
+
+function isLater(a: { line: number; column: number }, b: { line: number; column: number }): boolean {
+  return a.line > b.line || (a.line === b.line && a.column > b.column);
+}
+
+/** The syntax error in the only fenced block of a text that begins with a fence, which JavaScript may read as templates. */
+export function fencedSyntaxError(source: string, strip?: TypeStripper): SourceProblem | undefined {
+  const block = startsWithFence(source) ? unfence(source) : undefined;
+  const parsed = block === undefined ? undefined : parseSource(block.code);
+  if (parsed === undefined || parsed.program !== undefined || !parsed.syntax) return undefined;
+  return fenceProblem(source, { line: 1, column: 0, message: FENCES }, strip);
 }
 
 /** A text that begins with three words of a sentence. */
 const SENTENCE = /^\s{0,40}[A-Z][a-z'\u2019]{0,30},?(?: [A-Za-z'\u2019]{1,30},?){2}/;
 const PROSE = 'the text begins with a sentence, not with code; send the program alone, without the text around it';
 const RETURN_OUTSIDE = /^'return' outside of function/;
+const TYPED_RETURN_OUTSIDE = /^Return statement is not allowed here/;
 
 /** The error inside the only fenced block of code. */
-function fenceProblem(source: string, error: SourceProblem): SourceProblem {
+function fenceProblem(source: string, error: SourceProblem, strip: TypeStripper | undefined): SourceProblem {
   const block = unfence(source);
   const parsed = block === undefined ? undefined : parseSource(block.code);
   const [inner] = parsed === undefined || parsed.program !== undefined ? [] : parsed.problems;
   if (block === undefined || inner === undefined) return { ...error, message: FENCES };
-  const { message } = explainSyntaxError(block.code, inner);
-  return { ...inner, message: `in the fenced block of code: ${message}` };
+  const explained = explainSyntaxError(block.code, inner, strip);
+  return { ...explained, message: `in the fenced block of code: ${explained.message}` };
 }
 
 /** The error inside statements that were sent without their function. */
-function bodyProblem(source: string, error: SourceProblem): SourceProblem {
-  const parsed = parseSource(`async function execute(input) {\n${source}\n}`);
-  const [inner] = parsed.program === undefined ? parsed.problems : [];
+function bodyProblem(source: string, error: SourceProblem, strip?: TypeStripper): SourceProblem {
+  const whole = `async function execute(input) {\n${source}\n}`;
+  const parsed = parseSource(whole);
+  const [plain] = parsed.program === undefined ? parsed.problems : [];
+  const typed = plain === undefined ? undefined : strip?.(whole).error;
+  const inner =
+    plain !== undefined && typed !== undefined && isLater(typed, plain)
+      ? syntaxProblem(whole, typed, typed.message)
+      : plain;
   if (inner === undefined)
     return { ...error, message: 'return stands outside of a function; define function execute(input)' };
   const lines = source.split('\n').length;

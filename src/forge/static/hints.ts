@@ -1,54 +1,71 @@
 /** The source around a syntax error, in bounded excerpts. */
 interface ErrorContext {
-  line: string;
   /** Text from the error on. */
   after: string;
-  /** Text of the line before the error. */
+  /** Text before the error, from this line and the previous one. */
   before: string;
+  /** Whether only blanks stand before the error in its line. */
+  startsLine: boolean;
   message: string;
   atEnd: boolean;
 }
 
-/** The five most frequent mistakes of models, each with its remedy. */
+/** The parsers of JavaScript and of TypeScript found something else than the grammar asks for. */
+const UNEXPECTED = /^(?:Unexpected token|Expected|Expression expected)/;
+const STATEMENT = /^(?:const|let|var|return|if|for|while|throw|try|export|import)\b/;
+
+/** The most frequent mistakes of models, each with its remedy. */
 const HINTS: readonly { fits: (context: ErrorContext) => boolean; hint: string }[] = [
   {
-    fits: ({ line }) => /^\s*(?:export\s+)?(?:interface|type|enum|namespace|declare|abstract)\s+[A-Za-z_$]/.test(line),
-    hint: 'TypeScript declarations are not JavaScript; remove the interface, type or enum',
+    fits: ({ message }) => /enum is not supported/.test(message),
+    hint: 'write a constant object in place of the enum; only types are removed',
   },
   {
-    fits: ({ line, after, before }) =>
-      /\)\s{0,4}:\s{0,4}[A-Za-z{[]/.test(line) ||
-      (after.startsWith(':') && /[\w$)\]]\s{0,4}$/.test(before)) ||
-      /[(,]\s{0,4}[\w$]{1,60}\??\s{0,4}:\s{0,4}(?:string|number|boolean|any|unknown|object|[A-Z])/.test(line) ||
-      /\b(?:const|let|var)\s{1,4}[\w$]{1,60}\s{0,4}:/.test(line) ||
-      /\bas\s{1,4}(?:string|number|boolean|any|unknown|const|[A-Z])/.test(line),
-    hint: 'type annotations are not JavaScript; remove the types',
+    fits: ({ message }) => /parameter property is not supported/.test(message),
+    hint: 'declare the field in the class and assign it in the constructor; only types are removed',
+  },
+  {
+    fits: ({ message }) => /namespace declaration is not supported/.test(message),
+    hint: 'write a constant object in place of the namespace; only types are removed',
+  },
+  {
+    fits: ({ message }) => /only appear at the top level/.test(message),
+    hint: 'a closing brace is missing before this place, or the statement stands inside of a function',
   },
   {
     fits: ({ after, before }) => /^(?:const|let|var)\b/.test(after) && /[=(,?:&|+]\s{0,4}$|=>\s{0,4}$/.test(before),
     hint: 'a declaration cannot stand inside an expression; put const on a line of its own',
   },
   {
-    fits: ({ atEnd, message }) => atEnd && /Unexpected token|Unterminated/.test(message),
+    fits: ({ atEnd, message }) => atEnd && (UNEXPECTED.test(message) || /^Unterminated/.test(message)),
     hint: 'a closing brace, bracket or quote is missing before the end',
   },
   {
-    fits: ({ after, before }) =>
-      /^[\w$"'`[{]/.test(after) && /[\w$"'`\]})]\s{0,40}$/.test(before.length === 0 ? 'x' : before),
+    fits: ({ after, message, startsLine }) => startsLine && UNEXPECTED.test(message) && STATEMENT.test(after),
+    hint: 'a closing bracket or parenthesis is missing before this place',
+  },
+  {
+    fits: ({ after, before, message }) =>
+      UNEXPECTED.test(message) && /^[\w$"'`[{]/.test(after) && /[\w$"'`\]})]\s{0,40}$/.test(before),
     hint: 'a comma or an operator is missing before this place',
   },
 ];
 
-/** The remedy for a syntax error of a known kind; undefined for any other. */
-export function syntaxHint(source: string, position: number, message: string): string | undefined {
-  const start = source.lastIndexOf('\n', Math.max(0, position - 1)) + 1;
-  const end = source.indexOf('\n', position);
+/** The remedy for a syntax error of a known kind; undefined for any other. `lines` are those of the source; columns count from 0. */
+export function syntaxHint(
+  lines: readonly string[],
+  { line, column }: { line: number; column: number },
+  message: string,
+): string | undefined {
+  const text = lines[line - 1] ?? '';
+  const after = text.slice(column, column + 60);
+  const start = text.slice(0, column);
   const context: ErrorContext = {
-    line: source.slice(start, end === -1 ? undefined : end).slice(0, 400),
-    after: source.slice(position, position + 60),
-    before: source.slice(Math.max(start, position - 60), position),
+    after,
+    before: `${lines[line - 2] ?? ''}\n${start}`.slice(-60),
+    startsLine: start.trim() === '',
     message,
-    atEnd: source.slice(position).trim() === '',
+    atEnd: after.trim() === '' && lines.slice(line).every((later) => later.trim() === ''),
   };
   return HINTS.find(({ fits }) => fits(context))?.hint;
 }

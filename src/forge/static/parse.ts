@@ -20,14 +20,34 @@ export type ParseResult =
 /** Thrown by the token counter to stop the parser. */
 class TooLargeError extends Error {}
 
-/** Parses untrusted source within limits. Only scripts run; a module is parsed too, so that the error can name its imports. */
+/** A syntax error at an offset of the source, and the problems before it. */
+interface SyntaxFailure {
+  failure: SourceProblem;
+  offset: number;
+  others: SourceProblem[];
+}
+
+/**
+ * Parses untrusted source within limits. Only scripts run; what is no script is parsed as a module, so that the rules can report its
+ * imports, exports and top-level await, which a tool may not use. What is neither fails with the later of the two errors, because the
+ * earlier one comes from the kind of program.
+ */
 export function parseSource(source: string): ParseResult {
   if (source.length > LIMITS.characters) {
     return rejected(`the source has ${source.length} characters, ${LIMITS.characters} are allowed; shorten it`);
   }
+  const script = parseAs('script', source);
+  if (!('failure' in script)) return script;
+  const module = parseAs('module', source);
+  if (!('failure' in module)) return module;
+  const { failure, others } = module.offset > script.offset ? module : script;
+  return { syntax: true, problems: [failure, ...others] };
+}
+
+function parseAs(sourceType: 'script' | 'module', source: string): ParseResult | SyntaxFailure {
   const problems = characterProblems(source);
   try {
-    const program = parseWithin(source, 'script', problems);
+    const program = parseWithin(source, sourceType, problems);
     if (nestingOf(program, LIMITS.nesting) > LIMITS.nesting) {
       return rejected(`the code is nested more than ${LIMITS.nesting} levels deep; flatten it`);
     }
@@ -36,7 +56,9 @@ export function parseSource(source: string): ParseResult {
     if (error instanceof TooLargeError) return rejected(error.message);
     if (error instanceof RangeError) return rejected('the code is nested too deeply to be parsed; flatten it');
     if (!(error instanceof SyntaxError)) throw error;
-    return parseAsModule(source) ?? syntaxProblem(source, error, problems);
+    const { loc, pos = 0 } = error as { loc?: { line: number; column: number }; pos?: number };
+    const message = error.message.replace(/ \(\d{1,9}:\d{1,9}\)$/, '');
+    return { failure: syntaxProblem(source, loc ?? { line: 1, column: 0 }, message), offset: pos, others: problems };
   }
 }
 
@@ -101,30 +123,20 @@ function characterProblems(source: string): SourceProblem[] {
   return problems;
 }
 
-/** A source that parses only as a module uses imports, exports or top-level await, which a tool may not use; the rules then report them. */
-function parseAsModule(source: string): ParseResult | undefined {
-  try {
-    const problems: SourceProblem[] = [];
-    const program = parseWithin(source, 'module', problems);
-    if (nestingOf(program, LIMITS.nesting) > LIMITS.nesting) return undefined;
-    return { program, problems };
-  } catch {
-    // The error of the first parse is the one to report.
-    return undefined;
-  }
-}
-
-function syntaxProblem(source: string, error: SyntaxError, others: SourceProblem[]): ParseResult {
-  const { loc, pos } = error as { loc?: { line: number; column: number }; pos?: number };
-  const { line, column } = loc ?? { line: 1, column: 0 };
-  const plain = error.message.replace(/ \(\d{1,9}:\d{1,9}\)$/, '');
-  const hint = syntaxHint(source, pos ?? 0, plain);
-  const text = (source.split('\n')[line - 1] ?? '').trim();
+/** A syntax error with the text of its line and, for a frequent mistake, the remedy. Columns count from 0. */
+export function syntaxProblem(
+  source: string,
+  { line, column }: { line: number; column: number },
+  error: string,
+): SourceProblem {
+  const lines = source.split('\n');
+  const hint = syntaxHint(lines, { line, column }, error);
+  const text = (lines[line - 1] ?? '').trim();
   const message = printable(
-    `${plain}${text === '' ? '' : ` in: ${text.slice(0, 120)}`}${hint === undefined ? '' : ` (${hint})`}`,
+    `${error}${text === '' ? '' : ` in: ${text.slice(0, 120)}`}${hint === undefined ? '' : ` (${hint})`}`,
     400,
   );
-  return { syntax: true, problems: [{ line, column, message }, ...others] };
+  return { line, column, message };
 }
 
 function rejected(message: string): ParseResult {
