@@ -24,11 +24,12 @@ type FunctionNode = Extract<
 >;
 type ClassNode = Extract<AnyNode, { type: 'ClassDeclaration' | 'ClassExpression' }>;
 type ObjectNode = Extract<AnyNode, { type: 'ObjectExpression' }>;
+type NewNode = Extract<AnyNode, { type: 'NewExpression' }>;
 
 /** A value at the top level of a source that may be the entry. */
 export interface TopLevelValue {
   name: string;
-  node: FunctionNode | ClassNode | ObjectNode;
+  node: FunctionNode | ClassNode | ObjectNode | NewNode;
 }
 
 /** Names that models give the entry, besides execute and run. */
@@ -37,27 +38,87 @@ const USUAL_NAMES: readonly string[] = ['execute', 'run', 'main', 'handler', 'ha
 /** Finds the function that the author means as the entry; undefined when there is none, or when several are as likely. */
 export function findEntry(program: Program, hints: EntryHints): EntryRepair | undefined {
   const values = topLevelValues(program);
+  const opaque = opaqueExport(program, values, hints);
+  if (opaque !== undefined) return opaque;
   const entry = chooseValue(program, values, hints);
   if (entry === undefined) return undefined;
-  if (isFunctionValue(entry.node)) return functionEntry(entry.name, entry.node, hints);
-  return entry.node.type === 'ObjectExpression'
-    ? memberEntry(entry.name, entry.name, objectMethods(entry.node), hints)
-    : classEntry(entry.name, entry.node, hints);
+  const { name, node } = entry;
+  if (isFunctionValue(node)) return functionEntry(name, node, hints);
+  if (node.type === 'ObjectExpression') return memberEntry(name, name, objectMethods(node), hints);
+  if (node.type === 'NewExpression') return memberEntry(name, name, methodsOf(classOf(program, node), program), hints);
+  return classEntry(name, node, hints);
 }
 
-/** The functions, classes and objects with functions that a source declares outside every function. */
+/** The functions, classes, objects with functions and instances of classes that a source declares outside every function. */
 export function topLevelValues(program: Program): TopLevelValue[] {
   return program.body.flatMap((statement) => {
     if (statement.type === 'FunctionDeclaration' || statement.type === 'ClassDeclaration') {
       return [{ name: statement.id.name, node: statement }];
     }
-    if (statement.type !== 'VariableDeclaration') return [];
-    return statement.declarations.flatMap(({ id, init }): TopLevelValue[] => {
+    return declaratorsOf(statement).flatMap(({ id, init }): TopLevelValue[] => {
       if (id.type !== 'Identifier' || !init) return [];
-      if (isFunctionValue(init) || init.type === 'ClassExpression') return [{ name: id.name, node: init }];
-      return init.type === 'ObjectExpression' && objectMethods(init).length > 0 ? [{ name: id.name, node: init }] : [];
+      const value = frozenValue(init, program);
+      if (isFunctionValue(value) || value.type === 'ClassExpression') return [{ name: id.name, node: value }];
+      const isInstance = value.type === 'NewExpression' && classOf(program, value) !== undefined;
+      const isObject = value.type === 'ObjectExpression' && objectMethods(value).length > 0;
+      return isInstance || isObject ? [{ name: id.name, node: value }] : [];
     });
   });
+}
+
+type Declarator = Extract<AnyNode, { type: 'VariableDeclarator' }>;
+
+function declaratorsOf(statement: AnyNode): Declarator[] {
+  return statement.type === 'VariableDeclaration' ? statement.declarations : [];
+}
+
+/** The value that a name of the top level is declared with. */
+function declaredValue(program: Program, name: string): AnyNode | undefined {
+  const declarators = program.body.flatMap(declaratorsOf);
+  return declarators.find(({ id }) => id.type === 'Identifier' && id.name === name)?.init ?? undefined;
+}
+
+/** The object that `Object.freeze` and its like return; any other value itself. */
+function frozenValue(value: AnyNode, program: Program): AnyNode {
+  if (value.type !== 'CallExpression' || value.callee.type !== 'MemberExpression') return value;
+  const { object, property } = value.callee;
+  const [frozen] = value.arguments;
+  const isFreeze = property.type === 'Identifier' && ['freeze', 'seal', 'preventExtensions'].includes(property.name);
+  if (!isFreeze || object.type !== 'Identifier' || object.name !== 'Object' || frozen === undefined) return value;
+  return (frozen.type === 'Identifier' ? declaredValue(program, frozen.name) : frozen) ?? value;
+}
+
+/** The class of an instance, when the source declares it outside every function. */
+function classOf(program: Program, { callee }: NewNode): ClassNode | undefined {
+  return callee.type === 'ClassExpression' ? callee : classNamed(program, callee);
+}
+
+function classNamed(program: Program, node: AnyNode | { type: 'Super' }): ClassNode | undefined {
+  if (node.type !== 'Identifier' || !('name' in node)) return undefined;
+  const { name } = node;
+  const declared = program.body.find((part) => part.type === 'ClassDeclaration' && part.id.name === name);
+  const value = declared ?? declaredValue(program, name);
+  return value?.type === 'ClassDeclaration' || value?.type === 'ClassExpression' ? value : undefined;
+}
+
+/**
+ * The entry for an exported value that only a run can show: the result of a call, or an instance of a class that the source does not
+ * declare.
+ */
+function opaqueExport(
+  program: Program,
+  values: readonly TopLevelValue[],
+  { exported }: EntryHints,
+): EntryRepair | undefined {
+  const [name, second] = exported;
+  if (name === undefined || second !== undefined || values.some((value) => value.name === name)) return undefined;
+  const type = declaredValue(program, name)?.type;
+  if (type !== 'CallExpression' && type !== 'NewExpression') return undefined;
+  const method = `typeof ${name}.execute === 'function' ? ${name}.execute(input) : ${name}.run(input)`;
+  return {
+    append: `const execute = typeof ${name} === 'function' ? ${name} : (input) => (${method});`,
+    repair: 'the exported value, or its method execute or run, was taken as execute',
+  };
 }
 
 function chooseValue(
@@ -91,16 +152,35 @@ function functionEntry(name: string, node: FunctionNode, { properties }: EntryHi
 }
 
 function classEntry(name: string, node: ClassNode, hints: EntryHints): EntryRepair | undefined {
-  const methods = node.body.body.filter((part) => part.type === 'MethodDefinition' && part.kind === 'method');
   const made = node.body.body.find((part) => part.type === 'MethodDefinition' && part.kind === 'constructor');
   if (made?.type === 'MethodDefinition' && made.value.params.length > 0) return undefined;
-  const named = methods.flatMap((method) =>
-    method.type === 'MethodDefinition' && !method.computed && method.key.type === 'Identifier'
-      ? [{ name: method.key.name, static: method.static, node: method.value }]
+  const methods = classMethods(node);
+  const isStatic = chooseMethod(methods, hints)?.static === true;
+  return memberEntry(name, isStatic ? name : `new ${name}()`, methods, hints);
+}
+
+interface ClassMethod extends Method {
+  static: boolean;
+}
+
+function classMethods(node: ClassNode): ClassMethod[] {
+  return node.body.body.flatMap((part) =>
+    part.type === 'MethodDefinition' && part.kind === 'method' && !part.computed && part.key.type === 'Identifier'
+      ? [{ name: part.key.name, static: part.static, node: part.value }]
       : [],
   );
-  const isStatic = chooseMethod(named, hints)?.static === true;
-  return memberEntry(name, isStatic ? name : `new ${name}()`, named, hints);
+}
+
+/** The methods of an instance, those of its class before those of the classes that it extends. */
+function methodsOf(declared: ClassNode | undefined, program: Program): Method[] {
+  const methods: Method[] = [];
+  const seen = new Set<ClassNode>();
+  for (let node = declared; node !== undefined && !seen.has(node); ) {
+    seen.add(node);
+    methods.push(...classMethods(node).filter((method) => !method.static));
+    node = node.superClass ? classNamed(program, node.superClass) : undefined;
+  }
+  return methods;
 }
 
 interface Method {

@@ -24,6 +24,15 @@ export function removeExports(source: string, program: Program): PlainScript {
   };
 }
 
+/** The names of exported values that are no functions, or may be none. */
+const NAMES: Readonly<Partial<Record<AnyNode['type'], string>>> = {
+  ObjectExpression: 'exported',
+  NewExpression: 'exported',
+  CallExpression: 'exported',
+  ClassDeclaration: 'ExportedTool',
+  ClassExpression: 'ExportedTool',
+};
+
 class ExportRemover {
   readonly edits: TextEdit[] = [];
   readonly defaults: string[] = [];
@@ -81,10 +90,9 @@ class ExportRemover {
     } else this.#bind(node.start, start, declaration.type);
   }
 
-  /** Declares a value that was exported without a name. */
+  /** Declares a value that was exported without a name. Only a function may be `execute` itself. */
   #bind(start: number, end: number, type: AnyNode['type'], wanted?: string): void {
-    const fallback = type === 'ObjectExpression' ? 'exported' : type.startsWith('Class') ? 'ExportedTool' : 'execute';
-    const name = wanted ?? fallback;
+    const name = wanted ?? NAMES[type] ?? 'execute';
     if (this.#taken.has(name) || this.defaults.includes(name) || this.names.includes(name)) return;
     this.edits.push({ start, end, text: `const ${name} = ` });
     (wanted === undefined ? this.defaults : this.names).push(name);
