@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
+import { createServer as createTlsServer } from 'node:tls';
 import type { ServerResponse } from 'node:http';
 import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { systemClock } from '../../lib/clock.ts';
@@ -344,6 +347,42 @@ for (const wire of WIRES) {
       await assert.rejects(answer, (error) => {
         assert.ok(isTemperError(error, 'TEMPER_MODEL_UNREACHABLE'), String(error));
         assert.match(error.message, /; check the scheme of baseUrl/);
+        assert.equal(error.retry, 'never');
+        return true;
+      });
+    });
+
+    it('a server that closes the connection before it answers becomes TEMPER_MODEL_UNREACHABLE with the next step', async () => {
+      const { error } = await failing(wire, (_request, response) => response.socket?.destroy());
+      assert.equal(error.code, 'TEMPER_MODEL_UNREACHABLE', error.message);
+      assert.match(error.message, /: other side closed; the server closed the connection before it answered; check/);
+      assert.equal(error.retry, 'backoff');
+    });
+
+    it('a plain request to a TLS port becomes TEMPER_MODEL_UNREACHABLE, which names the scheme', async () => {
+      const server = createTlsServer().listen(0, '127.0.0.1');
+      try {
+        await once(server, 'listening');
+        const { port } = server.address() as AddressInfo;
+        const answer = eventsOf(modelOver(wire, `http://127.0.0.1:${port}`).stream(aRequest(), anOp()));
+        await assert.rejects(answer, (error) => {
+          assert.ok(isTemperError(error, 'TEMPER_MODEL_UNREACHABLE'), String(error));
+          assert.match(error.message, /check the scheme and the port of baseUrl/);
+          return true;
+        });
+      } finally {
+        server.close();
+      }
+    });
+
+    it('a port that fetch forbids becomes TEMPER_MODEL_UNREACHABLE, which is not retried', async () => {
+      const answer = eventsOf(modelOver(wire, 'http://localhost:6000').stream(aRequest(), anOp()));
+      await assert.rejects(answer, (error) => {
+        assert.ok(isTemperError(error, 'TEMPER_MODEL_UNREACHABLE'), String(error));
+        assert.match(
+          error.message,
+          /at localhost:6000: bad port; fetch connects to no such port; .*name it in baseUrl$/,
+        );
         assert.equal(error.retry, 'never');
         return true;
       });

@@ -4,8 +4,11 @@ import { printable } from '../../lib/printable.ts';
 const CHECK_NAME = 'check the host name in baseUrl and the DNS of this machine';
 const CHECK_CONNECTION = 'check baseUrl, the network, and that the server runs';
 const CHECK_TLS = 'check the scheme of baseUrl, and name the CA of the server in NODE_EXTRA_CA_CERTS if it is private';
+const CHECK_PORT = 'fetch connects to no such port; let the server listen on another port, and name it in baseUrl';
+const CHECK_SERVER =
+  'the server closed the connection before it answered; check the scheme and the port of baseUrl, and the log of the server';
 
-/** Errors of Node before a connection exists: the request was not sent. */
+/** Errors of Node before an answer: no connection exists, or the server closed it. */
 const NEXT_STEPS: Readonly<Record<string, string>> = {
   ENOTFOUND: CHECK_NAME,
   EAI_AGAIN: CHECK_NAME,
@@ -15,6 +18,9 @@ const NEXT_STEPS: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: CHECK_CONNECTION,
   ETIMEDOUT: CHECK_CONNECTION,
   UND_ERR_CONNECT_TIMEOUT: CHECK_CONNECTION,
+  UND_ERR_SOCKET: CHECK_SERVER,
+  ECONNRESET: CHECK_SERVER,
+  EPIPE: CHECK_SERVER,
   EPROTO: CHECK_TLS,
   DEPTH_ZERO_SELF_SIGNED_CERT: CHECK_TLS,
   SELF_SIGNED_CERT_IN_CHAIN: CHECK_TLS,
@@ -24,11 +30,13 @@ const NEXT_STEPS: Readonly<Record<string, string>> = {
   HOSTNAME_MISMATCH: CHECK_TLS,
 };
 const TLS_PREFIXES = ['CERT_', 'ERR_TLS_', 'ERR_SSL_'];
+/** What does not change when the request is repeated. */
+const PERMANENT: readonly string[] = [CHECK_TLS, CHECK_PORT];
 const MAX_CAUSES = 8;
 
 /**
- * The error of a request that no server received, with the host and the next step; undefined for any other error. A failed TLS handshake is
- * not retried, because the same certificate is presented again.
+ * The error of a request that no server answered, with the host and the next step; undefined for any other error. A failed TLS handshake
+ * is not retried, because the same certificate is presented again, and neither is a port that fetch forbids.
  */
 export function unreachableError(provider: string, url: string, error: unknown): TemperError | undefined {
   for (const cause of causesOf(error)) {
@@ -39,7 +47,7 @@ export function unreachableError(provider: string, url: string, error: unknown):
     return new TemperError(
       'TEMPER_MODEL_UNREACHABLE',
       `provider "${provider}" cannot be reached at ${host}: ${reason}; ${nextStep}`,
-      { retry: nextStep === CHECK_TLS ? 'never' : 'backoff', cause: error, details: { provider, host } },
+      { retry: PERMANENT.includes(nextStep) ? 'never' : 'backoff', cause: error, details: { provider, host } },
     );
   }
   return undefined;
@@ -55,6 +63,8 @@ function* causesOf(error: unknown): Generator<Error> {
 
 function nextStepOf(error: Error): string | undefined {
   const code = codeOf(error);
+  // The error of the Fetch Standard for a blocked port has no code.
+  if (code === undefined && error.message === 'bad port') return CHECK_PORT;
   if (typeof code !== 'string') return undefined;
   if (Object.hasOwn(NEXT_STEPS, code)) return NEXT_STEPS[code];
   return TLS_PREFIXES.some((prefix) => code.startsWith(prefix)) ? CHECK_TLS : undefined;
