@@ -164,12 +164,13 @@ function judgeFindings({ kind, namespace, spec }: SetMember, policies: Policies)
 export type JudgeProblem = { reason: 'JudgeMissing' } | { reason: 'JudgeIsAuthor'; judge: string };
 
 /**
- * Why the policy accepts no tool that the agent forges; undefined when it may accept one. Compares names as written: which model an
- * alias stands for is known to the gateway only.
+ * Why the policy accepts no tool that the agent forges; undefined when it may accept one. Compares what `resolve` gives for the names of
+ * models; absent, the names as written: manifests do not say which model an alias stands for, the gateway and `temper run` know it.
  */
 export function judgeProblem(
   agent: ValidPart<AgentSpec>,
   policy: ValidPart<TrustPolicySpec>,
+  resolve: (name: string) => string = (name) => name,
 ): JudgeProblem | undefined {
   const { judge, judgeMayBeAuthor } = policy.models ?? {};
   if (judge === undefined) return { reason: 'JudgeMissing' };
@@ -177,6 +178,6 @@ export function judgeProblem(
   const { primary, routing, fallbacks = [] } = agent.model ?? {};
   const { simple, medium, complex } = routing ?? {};
   const own = [primary, simple, medium, complex, ...fallbacks];
-  const isOwn = own.some((model) => model !== undefined && isSameModelName(model, judge));
+  const isOwn = own.some((model) => model !== undefined && isSameModelName(resolve(model), resolve(judge)));
   return isOwn ? { reason: 'JudgeIsAuthor', judge } : undefined;
 }

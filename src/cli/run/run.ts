@@ -8,7 +8,7 @@ import { TemperError } from '../../lib/errors.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
 import { ulids } from '../../lib/ids.ts';
 import { printable } from '../../lib/printable.ts';
-import { openModels } from '../../models/named-models.ts';
+import { type NamedModelsConfig, openModels } from '../../models/named-models.ts';
 import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
 import { openStandalone } from '../../standalone/standalone.ts';
 import { assertPlainFiles } from '../../standalone/trust/private-folder.ts';
@@ -16,6 +16,7 @@ import { scopeOf } from '../../standalone/team/member.ts';
 import type { TeamEvents } from '../../standalone/team/team-events.ts';
 import { stateKeys } from '../../standalone/trust/state-key.ts';
 import { type CliIo, EXIT, interruptExitCode } from '../io.ts';
+import { judgeNote } from '../manifests/judge-note.ts';
 import { ignoredFileNote, problemBlock } from '../manifests/validate.ts';
 import { serverFolders } from '../mcp/servers/configured-servers.ts';
 import { configFolder } from '../state/config-folder.ts';
@@ -32,7 +33,7 @@ import { proxyNote } from './notes/proxy-note.ts';
 import { environmentRedactor, redactingIo } from './redact.ts';
 import type { RunOptions } from './run-options.ts';
 import { noteIdle, readServedPorts, serveTeam } from './schedules/serve-team.ts';
-import { selectServed, selectTeam, unusedObjectsNote } from './select-agent.ts';
+import { type SelectedTeam, selectServed, selectTeam, unusedObjectsNote } from './select-agent.ts';
 
 /**
  * Runs an agent in this process, with the messages of the options or those that the user types. Exit 1 when a message could not be
@@ -63,10 +64,7 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
   await using _tracing = await startCommandTracing(io);
   await using source = await openModelSource(options, io);
   const session = isServing ? '' : await sessionOf(options, agent, state);
-  const { models, usage } = countUsage(
-    openModels(source.config, { clock: systemClock, environment: io.environment, random: Math.random }),
-    source.config,
-  );
+  const { models, usage } = countedModels(source.config, agents, io);
   const form = options.output ?? (io.terminal ? 'text' : 'json');
   const isTyped = options.message === undefined && io.openPrompt !== undefined && form === 'text';
   const shown = { agent: agent.metadata.name, session, form, usage, redact };
@@ -98,6 +96,14 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
   // Only now: while the engine stops, events may still arrive, and the summary is the last line.
   printer.end();
   return interruptExitCode(io.signal) ?? code;
+}
+
+/** The models with a counter of their use, after a warning about agents whose judge is one of their models. */
+function countedModels(config: NamedModelsConfig, agents: SelectedTeam['agents'], io: CliIo) {
+  const models = openModels(config, { clock: systemClock, environment: io.environment, random: Math.random });
+  const note = judgeNote(agents, (name) => models.resolve(name).id);
+  if (note !== undefined) io.error(`warning: ${note}\n`);
+  return countUsage(models, config);
 }
 
 /** Throws TEMPER_USAGE or TEMPER_SESSION_INVALID. */
