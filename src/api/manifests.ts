@@ -1,4 +1,4 @@
-import { basename, dirname, sep } from 'node:path';
+import { basename, dirname, resolve, sep } from 'node:path';
 import { type Json, member } from '../lib/json.ts';
 import { type SetFinding, type SetMember, checkManifestSet } from './checks/set.ts';
 import { manifestWarnings } from './checks/warnings.ts';
@@ -114,8 +114,10 @@ async function load(paths: readonly string[], rules: ValidationRules): Promise<L
 function ignorableFiles(files: readonly string[], named: readonly string[]): Set<string> {
   const folders = files
     .filter((file) => KUSTOMIZATIONS.includes(basename(file)))
-    .map((file) => `${dirname(file)}${sep}`);
-  return new Set(files.filter((file) => !named.includes(file) && folders.some((folder) => file.startsWith(folder))));
+    .map((file) => `${dirname(resolve(file))}${sep}`);
+  return new Set(
+    files.filter((file) => !named.includes(file) && folders.some((folder) => resolve(file).startsWith(folder))),
+  );
 }
 
 const KUSTOMIZATIONS: readonly string[] = ['kustomization.yaml', 'kustomization.yml'];

@@ -32,11 +32,31 @@ describe('temper init', () => {
     const [, steps = ''] = created.stdout.split('Next:\n');
     // The last step needs the key of a provider.
     const commands = steps.split('\n').filter((step) => step !== '' && !step.includes('API_KEY'));
-    assert.equal(commands.length, 4);
+    assert.equal(commands.length, 5);
     const { code, stdout, stderr } = await shell(['set -e', ...commands].join('\n'), folder.path);
     assert.equal(code, 0, stderr);
     assert.match(stdout, /^2 valid objects, no problems\n✓ word_count@[\s\S]*1 of 1 accepted\n/);
-    assert.match(stdout, /"reply":"The project starts with [^"]+\."/);
+    assert.match(stdout, /"type":"tool-result","id":"count","tool":"word_count","ok":true/);
+    assert.match(stdout, /"reply":"The text has 6 words\."/);
+  });
+
+  it('the whole folder of a new project is valid and runs, and its summary has the tokens that the ledger charged', async () => {
+    await using folder = await temporaryFolder();
+    await temper(['init', '.'], { cwd: folder.path });
+    const validated = await temper(['validate', '-f', '.'], { cwd: folder.path });
+    assert.equal(validated.code, 0, validated.stdout);
+    assert.match(validated.stdout, /\n2 valid objects, no problems\n$/);
+    const question = ['-m', 'Which files are here?', '--output', 'text'];
+    const ran = await temper(['run', '-f', '.', '--model-script', 'tests/replay.yaml', ...question], {
+      cwd: folder.path,
+    });
+    assert.equal(ran.code, 0, ran.stderr);
+    const [, total = ''] = /Used 2 turns, 1 tool call, ([\d,]+) tokens/.exec(ran.stdout) ?? [];
+    const { stdout } = await temper(['usage'], { cwd: folder.path });
+    const [, input = '', output = ''] = /^agent\S+\s+hour\s+([\d,]+)\s+([\d,]+)/m.exec(stdout) ?? [];
+    const amount = (text: string): number => Number(text.replaceAll(',', ''));
+    assert.ok(amount(input) > 0, stdout);
+    assert.equal(amount(total), amount(input) + amount(output));
   });
 
   it('the commands of the workflow of a new project succeed', async () => {
@@ -47,11 +67,14 @@ describe('temper init', () => {
     const [setup, ...commands] = workflow.jobs.check.steps.flatMap(({ run }) => (run === undefined ? [] : [run]));
     // The installation of packages, which this checkout already has.
     assert.equal(setup, 'make -C .temper-program setup');
-    assert.equal(commands.length, 3);
+    assert.equal(commands.length, 5);
     await symlink(ROOT, join(folder.path, '.temper-program'));
     const { code, stdout, stderr } = await shell(['set -e', ...commands].join('\n'), folder.path);
     assert.equal(code, 0, `${stdout}${stderr}`);
-    assert.match(stdout, /2 valid objects, no problems[\s\S]*1 of 1 accepted[\s\S]*The project starts with/);
+    assert.match(
+      stdout,
+      /2 valid objects, no problems[\s\S]*1 of 1 accepted[\s\S]*The project starts with[\s\S]*The text has 6 words/,
+    );
   });
 
   it('init quotes a folder whose name a shell would split', async () => {

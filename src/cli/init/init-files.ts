@@ -11,6 +11,7 @@ export function initialFiles(): ReadonlyMap<string, string> {
   return new Map([
     ['manifests/agent.yaml', AGENT],
     ['manifests/policy.yaml', POLICY],
+    ['kustomization.yaml', KUSTOMIZATION],
     ['tools/word_count.yaml', TOOL],
     ['tests/replay.yaml', REPLAY],
     ['.github/workflows/temper.yaml', WORKFLOW],
@@ -64,7 +65,17 @@ spec:
     tokensPerHour: 200000
 `;
 
-const TOOL = `# A tool in package form. temper tool check runs every deterministic gate on it.
+/** Names the manifests among the YAML and JSON files of the project, for `-f .` and for `kubectl apply -k .`. */
+const KUSTOMIZATION = `# The manifests of this project. The other YAML and JSON files are no manifests, so temper validate -f . skips them.
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+  - manifests/agent.yaml
+  - manifests/policy.yaml
+`;
+
+const TOOL = `# A tool in package form. temper tool check runs every deterministic gate on it, and temper tool import gives it to the agent, whose next
+# session asks the judge.
 schemaVersion: agentos.emergent-tool.v1
 packageType: emergent-tool
 tool:
@@ -97,6 +108,15 @@ tool:
 
 const REPLAY = `# Answers in place of a model, so that the agent can be tried and tested without a key.
 rules:
+  # The judge reviews an imported tool before the first session that has it. Its answer must contain the nonce of the question.
+  - name: judge
+    when: {system: "You review one tool that another model wrote. Every deterministic check"}
+    answer:
+      text: >-
+        {"nonce": "{{user | after "-----BEGIN " | before "-----"}}", "lines": [4],
+        "safety": {"passed": true, "concerns": []}, "correctness": {"passed": true, "failedTests": []},
+        "determinism": {"likely": true, "reasoning": "no clock, no randomness"}, "bounded": {"likely": true, "reasoning": "one pass over the input"},
+        "confidence": 0.93, "approved": true, "reasoning": "does what its tests show"}
   - name: look at the project
     when: {lastUser: "files", turn: 1}
     answer:
@@ -107,6 +127,15 @@ rules:
     when: {lastUser: "files", turn: 2}
     answer:
       text: "The project starts with {{toolCall.look.entries.0.path}}."
+  - name: count the words
+    when: {lastUser: "words", turn: 1}
+    answer:
+      toolCalls:
+        - {id: count, name: word_count, arguments: {text: "to be or not to be"}}
+  - name: answer with the count
+    when: {lastUser: "words", turn: 2}
+    answer:
+      text: "The text has {{toolCall.count.words}} words."
 `;
 
 const WORKFLOW = `# Checks manifests and tools. Set the repository variable TEMPER_REPOSITORY to the owner/name of Temper's repository.
@@ -124,7 +153,9 @@ jobs:
           repository: \${{ vars.TEMPER_REPOSITORY }}
           path: .temper-program
       - run: make -C .temper-program setup
-      - run: .temper-program/bin/temper validate -f manifests
+      - run: .temper-program/bin/temper validate -f .
       - run: .temper-program/bin/temper tool check tools/*.yaml
+      - run: .temper-program/bin/temper tool import tools/word_count.yaml --agent assistant --state "$RUNNER_TEMP/state"
       - run: .temper-program/bin/temper run -f manifests --model-script tests/replay.yaml --state "$RUNNER_TEMP/state" -m "Which files are here?"
+      - run: .temper-program/bin/temper run -f manifests --model-script tests/replay.yaml --state "$RUNNER_TEMP/state" -m "How many words has this text?"
 `;

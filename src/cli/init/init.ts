@@ -39,7 +39,8 @@ function nextSteps(folder: string): string {
     ...enter,
     '  temper validate -f manifests',
     '  temper tool check tools/*.yaml',
-    '  temper run -f manifests --model-script tests/replay.yaml -m "Which files are here?"',
+    '  temper tool import tools/word_count.yaml --agent assistant',
+    '  temper run -f manifests --model-script tests/replay.yaml -m "How many words has this text?"',
     '  temper run -f manifests        # with OPENAI_API_KEY or ANTHROPIC_API_KEY',
     '',
   ].join('\n');

@@ -1,6 +1,7 @@
 import type { NamedModelsConfig, NamedModelSet } from '../../models/named-models.ts';
 import type { ModelPipeline, ResolvedModel } from '../../models/pipeline.ts';
-import type { TokenUsage } from '../../models/port.ts';
+import { CallMeter, type ChargedTokens } from '../../models/charge/call-meter.ts';
+import { requestSize } from '../../models/charge/request-size.ts';
 import { printable } from '../../lib/printable.ts';
 import { costInMicros, DEFAULT_PRICE } from '../../models/price.ts';
 
@@ -15,13 +16,13 @@ export interface ModelUsage {
   unfinished: number;
 }
 
-/** The models, with a counter of their use. */
+/** The models, with a counter of their use: of what the ledger charges for each answer, which may be more than its provider counted. */
 export function countUsage(
   models: NamedModelSet,
   config: NamedModelsConfig,
 ): { models: NamedModelSet; usage: ModelUsage } {
   const usage: ModelUsage = { tokens: 0, costMicros: 0, unpriced: new Set(), unfinished: 0 };
-  const add = (model: ResolvedModel, used: TokenUsage): void => {
+  const add = (model: ResolvedModel, used: ChargedTokens): void => {
     usage.tokens += used.inputTokens + used.outputTokens;
     usage.costMicros += costInMicros(model.price, used);
     if (!hasPrice(config, model)) usage.unpriced.add(model.id);
@@ -30,13 +31,16 @@ export function countUsage(
     async *stream(request, op) {
       // Counted from the start, so that the count is right at any time, also while an interrupted answer still ends.
       usage.unfinished += 1;
+      const meter = new CallMeter(requestSize(request), request.maxOutputTokens);
       let hasStarted = false;
       try {
         for await (const event of models.pipeline.stream(request, op)) {
           hasStarted = true;
+          meter.receive(event);
           if (event.type === 'end') {
             usage.unfinished -= 1;
-            add(request.model, event.usage);
+            meter.counted(event.usage, true);
+            add(request.model, meter.charged());
           }
           yield event;
         }

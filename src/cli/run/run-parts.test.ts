@@ -4,6 +4,8 @@ import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { type NamedModelsConfig, resolveModel } from '../../models/named-models.ts';
 import type { ModelPipeline, ResolvedRequest } from '../../models/pipeline.ts';
 import type { ModelEvent } from '../../models/port.ts';
+import { CallMeter } from '../../models/charge/call-meter.ts';
+import { requestSize } from '../../models/charge/request-size.ts';
 import { systemClock } from '../../lib/clock.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { decisionOf } from './inline-approvals.ts';
@@ -58,6 +60,17 @@ describe('the usage of a run', () => {
       'Used 2 turns, 0 tool calls, 220 tokens, $0.0003 (p/unpriced without a price: $1 per million input tokens, $3 output).',
     );
     assert.match(usageLine({ turns: 2, toolCalls: 0 }, usage, true), /220 tokens \(replayed\)\.$/);
+  });
+
+  it('the usage of a run counts what the ledger charges, where a provider counts less than the request has at least', async () => {
+    const { models, usage } = counted(anAnswer);
+    const request = { ...aRequest(), system: 'Look at the files. '.repeat(1_000) };
+    await read(models.pipeline.stream(request, anOp()));
+    const meter = new CallMeter(requestSize(request), request.maxOutputTokens);
+    meter.counted({ inputTokens: 100, outputTokens: 10, cachedInputTokens: 0 }, true);
+    const { inputTokens, outputTokens } = meter.charged();
+    assert.ok(inputTokens > 100);
+    assert.equal(usage.tokens, inputTokens + outputTokens);
   });
 
   it('the usage of a run names an answer that was left before its end, but not a call that the provider rejected', async () => {
