@@ -99,7 +99,12 @@ describe('providers without a providers file', () => {
   it('the error without an API key states the options', () => {
     assert.throws(
       () => providersFromEnvironment({}),
-      (error) => isTemperError(error, 'TEMPER_MODEL_UNAVAILABLE'),
+      (error) => {
+        assert.ok(isTemperError(error, 'TEMPER_MODEL_UNAVAILABLE'), String(error));
+        for (const option of ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', '--providers FILE', '--model-script FILE'])
+          assert.ok(error.message.includes(option), `${option}: ${error.message}`);
+        return true;
+      },
     );
   });
 
