@@ -1,5 +1,5 @@
 import { namesInside } from '../../../support/egress/inside-addresses.ts';
-import { FORGED_REDIRECTS } from '../../../support/egress/forged-urls.ts';
+import { FORGED_REDIRECTS, FORGED_URLS } from '../../../support/egress/forged-urls.ts';
 import type { Rule } from '../forging-script.ts';
 import { PRIVATE_REPOSITORY_URL, PUBLIC_ADDRESS, REPOSITORY_URL } from './addresses.ts';
 import { batches, batchRules, stepRules, type Steps } from './scripted-steps.ts';
@@ -53,24 +53,25 @@ const PROPOSE_STEPS: Steps = {
   ],
 };
 
-/** No repository of these URLs may be reached, nor resolved where the policy does not permit the name. */
-const REFUSED: readonly string[] = [
-  ...Object.keys(namesInside('example.com', PUBLIC_ADDRESS)).map((name) => `https://${name}/tools.git`),
+/** URLs of hosts that the agent must not reach, nor resolve where the policy does not permit the name. */
+const refusedUrls = (path: string): readonly string[] => [
+  ...FORGED_URLS,
+  ...Object.keys(namesInside('example.com', PUBLIC_ADDRESS)).map((name) => `https://${name}/${path}`),
   ...FORGED_REDIRECTS.map((url) => `https://moved.example.com/moved/${encodeURIComponent(url)}`),
 ];
-export const REFUSED_CLONES: readonly (readonly string[])[] = batches(REFUSED);
-export const refusedClones = (index: number): string => `clone what is inside, part ${index}`;
+type RefusedCall = readonly [tool: string, input: { readonly url: string; readonly folder?: string }];
+const REFUSED: readonly RefusedCall[] = [
+  ...refusedUrls('page').map((url) => ['web_fetch', { url }] as const),
+  ...refusedUrls('tools.git').map((url, index) => ['git_clone', { url, folder: `inside-${index}` }] as const),
+];
+export const REFUSED_CALLS: readonly (readonly RefusedCall[])[] = batches(REFUSED);
+export const refusedCalls = (part: number): string => `read and clone what is inside, part ${part}.`;
 
 export function buildingRules(): Rule[] {
   return [
     ...stepRules(BUILDER, BUILD, STEPS),
     ...stepRules(BUILDER, PUSH, PUSH_STEPS),
     ...stepRules(BUILDER, PROPOSE, PROPOSE_STEPS),
-    ...REFUSED_CLONES.flatMap(refusalRules),
+    ...REFUSED_CALLS.flatMap((calls, part) => batchRules(BUILDER, refusedCalls(part), calls)),
   ];
-}
-
-function refusalRules(urls: readonly string[], part: number): Rule[] {
-  const clones = urls.map((url, index) => ['git_clone', { url, folder: `inside-${part}-${index}` }] as const);
-  return batchRules(BUILDER, refusedClones(part), clones);
 }
