@@ -11,6 +11,8 @@ E2E_TESTS := 'test/e2e/*.test.ts'
 # Test servers written in Go collect garbage less often: an API server then takes a fifth less processor time, and more memory.
 RUN_TESTS := env -u MAKEFLAGS GOGC=400 $(NODE) test/runner/main.ts
 CLUSTER := .temper-cluster
+# Where each sample has its state and its configuration.
+SAMPLES := .temper-samples
 
 # Processes of tests and benches load compiled code without types, instead of stripping and compiling the sources again.
 export NODE_COMPILE_CACHE ?= $(CURDIR)/node_modules/.cache/node
@@ -31,7 +33,7 @@ AGENTDOJO := $(HOME)/.cache/temper/agentdojo
 # Where those of the sentence embedder are.
 EMBEDDER := $(HOME)/.cache/temper/embedder
 
-.PHONY: agentdojo help setup demo test test-e2e-beside test-in-turn test-code test-unit test-system test-integration test-e2e chaos soak cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck structure unused verify bench bench-embedder bench-cluster soak-faults clean launcher toolchain-image
+.PHONY: agentdojo help setup demo sample-web sample-git sample-sql sample-mcp sample-skills test test-e2e-beside test-in-turn test-code test-unit test-system test-integration test-e2e chaos soak cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck structure unused verify bench bench-embedder bench-cluster soak-faults clean launcher toolchain-image
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +48,21 @@ setup: node_modules/.installed ## Install the dependencies, including the projec
 
 demo: setup ## Run the quick start: an agent forges its tools and answers a question over real files
 	@$(NODE) manifests/quickstart/demo.ts
+
+sample-web: setup ## Run a sample without a key: an agent searches and reads the web (Linux)
+	@$(NODE) manifests/local/researcher/demo.ts --samples $(SAMPLES)
+
+sample-git: setup launcher ## Run a sample without a key: an agent clones a repository and commits (Linux; needs Git and a C compiler)
+	@$(NODE) manifests/local/repository-helper/demo.ts --samples $(SAMPLES)
+
+sample-sql: setup ## Run a sample without a key: an agent answers from a database
+	@$(NODE) manifests/local/sql-analyst/demo.ts --samples $(SAMPLES)
+
+sample-mcp: setup ## Run a sample without a key: an agent calls the tool of an MCP server
+	@$(NODE) manifests/local/mcp-user/demo.ts --samples $(SAMPLES)
+
+sample-skills: setup ## Run a sample without a key: an agent follows a skill from a repository (Linux; needs Git)
+	@$(NODE) manifests/local/skill-user/demo.ts --samples $(SAMPLES)
 
 # The e2e tier waits most of its time, so it runs beside the others. What both need is built and installed before.
 test: setup ## Run every tier of tests
@@ -155,9 +172,12 @@ soak-faults: setup ## Send messages for SECONDS while every component fails in t
 	@$(NODE) --disable-warning=ExperimentalWarning bench/cluster/main.ts --agents $(AGENTS) --seconds $(SECONDS) \
 	  --namespaces $(NAMESPACES) --gateways $(GATEWAYS) --rate $(RATE) soak-faults
 
-launcher: ## Build the launcher, behind which `temper run` starts programs of agents (Linux; needs a C compiler)
-	@mkdir -p dist/launcher
-	$(CC) -Os -Wall -Wextra -Werror -o dist/launcher/temper-launcher sandbox-image/launcher/launcher.c
+# Moved into its place, so that a launcher in use stays whole.
+dist/launcher/temper-launcher: sandbox-image/launcher/launcher.c sandbox-image/launcher/program.h
+	@mkdir -p $(@D)
+	$(CC) -Os -Wall -Wextra -Werror -o $@.$$$$ $< && mv $@.$$$$ $@
+
+launcher: dist/launcher/temper-launcher ## Build the launcher, behind which `temper run` starts programs of agents (Linux; needs a C compiler)
 
 stage: setup ## Stage the files of the images (on Linux; needs a C compiler with a static C library)
 	@mkdir -p dist/images
@@ -181,4 +201,4 @@ sbom: setup ## Write the bill of materials of the shipped packages as CycloneDX 
 	@echo dist/sbom.cdx.json
 
 clean: ## Remove installed packages and build output
-	rm -rf node_modules dist .temper-demo
+	rm -rf node_modules dist .temper-demo $(SAMPLES)

@@ -130,7 +130,7 @@ const EXCLUDED: readonly (readonly [command: RegExp, reason: string])[] = [
   [/^temper tool (?:push|pull) .*oci:/, 'needs an OCI registry; the tests of the registry run it'],
   [
     /^bin\/(?:temper|node) .*(?:manifests\/local\/|work-skills)/,
-    'needs services of its user; the tests of these samples run it',
+    'needs a model and services of its user; the tests of these samples run it with theirs',
   ],
   [/^temper skill (?:push|pull) /, 'needs a registry or a Git server; the tests of both run it'],
   [
@@ -142,7 +142,7 @@ const EXCLUDED: readonly (readonly [command: RegExp, reason: string])[] = [
   [/^vllm serve /, 'is a program of another project'],
   [/^temper discover .* --providers /, 'needs an embedder; the tests of the verb run it'],
   [
-    /^(?:bin\/)?temper mcp (?:tools|accept|manifest) (?:notes|search|weights)\b/,
+    /^(?:bin\/)?temper mcp (?:tools|accept|manifest) (?:notes|search)\b/,
     'needs a server of the user; the tests of the verbs run it',
   ],
   [/^temper run --serve /, 'runs until an interrupt; the tests of the verb run it'],

@@ -1,121 +1,122 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
+import { whyNoNamespace } from '../../manifests/local/shared/namespace.ts';
 import { codeBlocks, commandsIn } from '../support/documented-commands.ts';
-import { BareRepository } from '../support/gitops/bare-repository.ts';
-import {
-  canHavePublicServer,
-  CERTIFICATE_FILE,
-  type PublicServer,
-  SEARCH_URL,
-  startPublicServer,
-} from '../support/public-server.ts';
-import { plainEnvironment, ROOT, temporaryFolder } from './command.ts';
+import { type CommandResult, plainEnvironment, ROOT, temper, temporaryFolder } from './command.ts';
 
-const exec = promisify(execFile);
-const CAN = process.platform === 'linux' && canHavePublicServer();
+const REASON = whyNoNamespace();
 // Continuous integration skips nothing.
-const SKIP = CAN || process.env['CI'] !== undefined ? false : 'needs Linux with network namespaces';
+const SKIP = REASON === undefined || process.env['CI'] !== undefined ? false : REASON;
 
-/** The commands of the page, each of which has one of these words. */
 const COMMANDS = commandsIn(await codeBlocks(ROOT))
   .filter(({ page }) => page === 'docs/samples.md')
   .map(({ command }) => command);
 
-function documented(words: RegExp): string {
-  const [command, ...others] = COMMANDS.filter((one) => words.test(one));
-  assert.ok(command !== undefined && others.length === 0, `the page has ${others.length + 1} commands with ${words}`);
+/** The command of the page that starts a sample. */
+function documented(sample: string): string {
+  const command = `make sample-${sample}`;
+  assert.ok(COMMANDS.includes(command), `the page has no command ${command}`);
   return command;
 }
 
-describe('the samples in one process', { skip: SKIP, timeout: 300_000 }, () => {
+async function run(program: string, args: readonly string[], env: Record<string, string>): Promise<CommandResult> {
+  const child = spawn(program, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const closed = once(child, 'close') as Promise<[number | null]>;
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
+  return { code, stdout, stderr };
+}
+
+describe('the samples in one process', { timeout: 900_000 }, () => {
   let folder: Awaited<ReturnType<typeof temporaryFolder>>;
-  let repository: BareRepository;
-  let server: PublicServer;
 
   before(async () => {
     folder = await temporaryFolder();
-    const skill = (path: string) => readFile(join(ROOT, 'manifests/skills/release-notes', path), 'utf8');
-    repository = await BareRepository.create({
-      'README.md': '# Tools\n\nUse teh tools with care.\n',
-      'skills/release-notes/SKILL.md': await skill('SKILL.md'),
-      'skills/release-notes/references/style.md': await skill('references/style.md'),
-    });
-    server = await startPublicServer(folder.path, repository.folder);
-    for (const name of ['bin', 'config/temper', 'work', 'work-skills'])
-      await mkdir(join(folder.path, name), { recursive: true });
-    for (const name of ['bin/temper', 'bin/node', 'manifests'])
-      await symlink(join(ROOT, name), join(folder.path, name));
-    const config = (name: string, value: object) =>
-      writeFile(join(folder.path, 'config/temper', name), JSON.stringify(value), { mode: 0o600 });
-    await config('search.yaml', { type: 'SearXNG', url: SEARCH_URL });
-    await config('mcp.yaml', { servers: [{ name: 'weights', category: 'web', url: 'https://api.example.com/mcp' }] });
-    const file = join(folder.path, 'orders.db');
-    await config('databases.yaml', { databases: [{ name: 'orders', type: 'SQLite', description: 'Orders.', file }] });
-    if (!existsSync(join(ROOT, 'dist/launcher/temper-launcher'))) await exec('make', ['-s', 'launcher'], { cwd: ROOT });
   });
-  after(async () => {
-    await server?.[Symbol.asyncDispose]();
-    await repository?.[Symbol.asyncDispose]();
-    await folder?.[Symbol.asyncDispose]();
-  });
+  after(() => folder?.[Symbol.asyncDispose]());
 
-  /** Runs a command of the page in the namespace of the server, with the services of a user. */
-  async function run(command: string): Promise<string> {
-    const [program = '', ...args] = server.inside(['bash', '-c', command]);
-    const environment = { XDG_CONFIG_HOME: join(folder.path, 'config'), NODE_EXTRA_CA_CERTS: CERTIFICATE_FILE };
-    const options = { cwd: folder.path, env: { ...plainEnvironment(), ...environment }, timeout: 120_000 };
-    return (await exec(program, args, options)).stdout;
+  const own = (...path: string[]): string => join(folder.path, 'samples', ...path);
+
+  /** Runs the command of the page for a user who has configured nothing; what the tests installed is not installed again. */
+  async function sample(name: string): Promise<string> {
+    const command = `${documented(name)} -s -o node_modules/.installed SAMPLES=${own()}`;
+    const env = { ...plainEnvironment(), HOME: join(folder.path, 'home'), XDG_CONFIG_HOME: join(folder.path, 'none') };
+    const { code, stdout, stderr } = await run('bash', ['-c', command], env);
+    assert.equal(code, 0, `${stdout}${stderr}`);
+    assert.doesNotMatch(stdout, / ✗ /);
+    return stdout;
   }
 
-  it('the web researcher searches, reads the page of a result, and names it', async () => {
-    const out = await run(`${documented(/local\/researcher/)} --state state-1 -o json`);
-    assert.match(out, /"text":"Weights of anvils: see https:\/\/api\.example\.com\/anvils\.html"/);
-    assert.match(out, /"code":"session-tainted"/);
+  it('every sample of the page is a command of its own', () => {
+    const samples = COMMANDS.filter((command) => command.startsWith('make sample-'));
+    assert.deepEqual(samples, ['web', 'git', 'sql', 'mcp', 'skills'].map(documented));
   });
 
-  it('the helper for repositories clones, corrects and commits', async () => {
-    const out = await run(`${documented(/local\/repository-helper/)} --state state-2 -o json`);
-    assert.match(out, /"text":"Committed: [0-9a-f]{40} docs: correct a word/, out);
-    assert.equal(
-      await readFile(join(folder.path, 'work/tools/README.md'), 'utf8'),
-      '# Tools\n\nUse the tools with care.\n',
-    );
-    const { stdout } = await exec('git', ['-C', join(folder.path, 'work/tools'), 'log', '--format=%an %s']);
-    assert.equal(stdout, 'repository-helper docs: correct a word\nuser test\n');
+  it('the web researcher searches, reads the page of a result, and names it', { skip: SKIP }, async () => {
+    const out = await sample('web');
+    assert.match(out, /✓ web_search .*api\.example\.com\/anvils\.html/);
+    assert.match(out, /◂ researcher: Weights of anvils: see https:\/\/api\.example\.com\/anvils\.html\n/);
+    assert.match(out, /the session has untrusted content from now on: content of a host/);
   });
 
-  it('the analyst with SQL answers from the database of its user', async () => {
-    await run(documented(/make-database/));
-    const out = await run(`${documented(/local\/sql-analyst\/sql-analyst\.yaml/)} --state state-3 -o json`);
-    assert.match(out, /"text":"South leads with \$112351\.53\."/, out);
+  it('the helper for repositories clones, corrects and commits', { skip: SKIP }, async () => {
+    const out = await sample('git');
+    assert.match(out, /◂ repository-helper: Committed: [0-9a-f]{40} docs: correct a word/);
+    const clone = own('git/work/tools');
+    assert.equal(await readFile(join(clone, 'README.md'), 'utf8'), '# Tools\n\nUse the tools with care.\n');
+    const { stdout } = await promisify(execFile)('git', ['-C', clone, 'log', '--format=%an %s']);
+    assert.equal(stdout, 'repository-helper docs: correct a word\nKim Add the tools\n');
   });
 
-  it('the user of an MCP server accepts its tool, prints the Capability of the sample, and calls it', async () => {
-    const listed = await run(documented(/mcp tools weights/));
-    const [accept = ''] = /temper mcp accept weights --digest sha256:[0-9a-f]{64}/.exec(listed) ?? [];
-    assert.equal(`bin/${accept}`, documented(/mcp accept weights/));
-    await run(documented(/mcp accept weights/));
-    const printed = await run(documented(/mcp manifest weights/));
-    assert.equal(printed, await readFile(join(ROOT, 'manifests/local/mcp-user/capability.yaml'), 'utf8'));
-    const out = await run(`${documented(/local\/mcp-user/)} --state state-5 -o json`);
-    assert.match(out, /"text":"The anvil weighs 100 kg\."/, out);
-    assert.match(out, /"code":"session-tainted"/);
+  it('the analyst with SQL answers from the database of its sample', async () => {
+    assert.match(await sample('sql'), /◂ sql-analyst: South leads with \$112351\.53\.\n/);
   });
 
-  it('the user of skills follows a skill that was pulled from a repository, in a tainted session', async () => {
-    const pulled = await run(documented(/temper skill pull/));
-    const commit = await repository.git('rev-parse', 'main');
-    assert.match(
-      pulled,
-      new RegExp(`of https://api\\.example\\.com/tools\\.git#${commit}:skills/release-notes is in `),
-    );
-    const out = await run(`${documented(/--skills work-skills/)} --workspace work --state state-4 -o json`);
-    assert.match(out, /"text":"Added: the command line completes names with the tab key\."/, out);
-    assert.match(out, /"code":"session-tainted"/);
+  it('the user of an MCP server accepts its tool, and calls it by the Capability that the command line prints', async () => {
+    const out = await sample('mcp');
+    assert.match(out, /accept the tools as they are above[^]*accepted 1 of 1 tools of weights/);
+    assert.match(out, /◂ weigher: The anvil weighs 100 kg\.\n/);
+    assert.match(out, /the session has untrusted content from now on: content of an MCP server/);
+    const environment = { XDG_CONFIG_HOME: own('mcp/config') };
+    const { stdout } = await temper(['mcp', 'manifest', 'weights'], { environment });
+    assert.equal(stdout, await readFile(join(ROOT, 'manifests/local/mcp-user/capability.yaml'), 'utf8'));
+  });
+
+  it('the user of skills follows a skill that was pulled from a repository', { skip: SKIP }, async () => {
+    const out = await sample('skills');
+    assert.match(out, / of https:\/\/api\.example\.com\/tools\.git#[0-9a-f]{40}:skills\/release-notes is in /);
+    assert.match(out, /◂ editor: Added: the command line completes names with the tab key\.\n/);
+    assert.match(out, /the session has untrusted content from now on: the text of an imported skill/);
+  });
+
+  for (const [manifest, message] of [
+    ['researcher/researcher.yaml', 'How heavy is an anvil?'],
+    ['repository-helper/repository-helper.yaml', 'Correct the spelling in https://api.example.com/tools.git'],
+    ['sql-analyst/sql-analyst.yaml', 'Which region sold the most?'],
+    ['mcp-user/mcp-user.yaml', 'How heavy is an anvil?'],
+  ] as const) {
+    it(`the run of ${manifest} without its service fails and says which call failed`, async () => {
+      const file = join(ROOT, 'manifests/local', manifest);
+      const state = own(`without/${manifest.split('/')[0]}`);
+      const args = ['-f', file, '--model-script', join(file, '../replay.yaml'), '--workspace', folder.path];
+      const { code, stdout } = await temper(['run', ...args, '--state', state, '-o', 'text', '-m', message]);
+      assert.equal(code, 1, stdout);
+      assert.match(
+        stdout,
+        /✗ TEMPER_REPLAY_NO_MATCH: .* role tool of "\w+" \(an error\), is: \{"error":\{"code":"TEMPER_/,
+      );
+    });
+  }
+
+  it('a sample that gets no network namespace says what is missing', async () => {
+    const demo = join(ROOT, 'manifests/local/researcher/demo.ts');
+    const { code, stderr } = await run(process.execPath, [demo, '--samples', own('none')], { PATH: folder.path });
+    assert.equal(code, 1);
+    assert.match(stderr, /needs a network namespace for its server, and gets none: /);
   });
 });

@@ -2,8 +2,6 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
-/** Makes a SQLite file with the orders of the quick start: `bin/node manifests/local/sql-analyst/make-database.ts orders.db`. */
-
 const DATA = join(import.meta.dirname, '../../quickstart/data');
 const COLUMNS =
   'order_id TEXT, date TEXT, region TEXT, customer TEXT, product TEXT, quantity INTEGER, unit_price REAL, status TEXT';
@@ -14,6 +12,7 @@ function fieldsOf(line: string): string[] {
   return [...found].map(([, quoted, plain = '']) => quoted?.replaceAll('""', '"') ?? plain);
 }
 
+/** Makes a SQLite file with the orders of the quick start. */
 export async function makeDatabase(file: string): Promise<void> {
   const database = new DatabaseSync(file);
   database.exec(`DROP TABLE IF EXISTS orders; CREATE TABLE orders (${COLUMNS}); BEGIN`);
@@ -24,10 +23,4 @@ export async function makeDatabase(file: string): Promise<void> {
   }
   database.exec('COMMIT');
   database.close();
-}
-
-const [, , file] = process.argv;
-if (import.meta.main) {
-  if (file === undefined) throw new Error('name the file to make');
-  await makeDatabase(file);
 }

@@ -9,7 +9,7 @@ import { createServer } from 'node:net';
 import { namesInside } from '../../../support/egress/inside-addresses.ts';
 import { startNameServer } from '../../../support/name-server.ts';
 import { peerHandler } from '../../../support/a2a-peer.ts';
-import { answerGit } from '../../../support/gitops/git-http-server.ts';
+import { answerGit } from '../../../../manifests/local/shared/git-backend.ts';
 import {
   API_HOST,
   ARCHIVE_HOST,
