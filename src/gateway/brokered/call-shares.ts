@@ -8,7 +8,13 @@ export interface Shares {
 
 /** Calls at the same time at one replica. A call holds at most the bytes of one answer. */
 const SHARES: Shares = { agent: 4, namespace: 16, all: 64 };
-const RETRY_MS = 250;
+
+interface CallShareOptions {
+  /** The plural noun of what is shared, for error messages. */
+  noun: string;
+  /** After which a refused caller may try again. */
+  retryMs: number;
+}
 
 /**
  * One agent, or a few namespaces, cannot take all calls that a gateway executes at the same time: a namespace has no more calls in work than
@@ -16,12 +22,14 @@ const RETRY_MS = 250;
  */
 export class CallShares {
   readonly #shares: Shares;
+  readonly #options: CallShareOptions;
   readonly #agents = new Map<string, number>();
   readonly #namespaces = new Map<string, number>();
   #all = 0;
 
-  constructor(shares: Shares = SHARES) {
+  constructor(shares: Shares = SHARES, options: CallShareOptions = { noun: 'calls', retryMs: 250 }) {
     this.#shares = shares;
+    this.#options = options;
   }
 
   /** Holds a share until it is disposed. Throws TEMPER_RATE_LIMITED with the time after which to try again. */
@@ -29,10 +37,12 @@ export class CallShares {
     const ofAgent = this.#agents.get(agentUid) ?? 0;
     const ofNamespace = this.#namespaces.get(namespace) ?? 0;
     const { agent, namespace: ofOne, all } = this.#shares;
-    if (ofAgent >= agent) throw limited(`${agent} calls of the agent are in work`);
-    if (ofNamespace >= ofOne) throw limited(`${ofOne} calls of the namespace are in work`);
+    const { noun } = this.#options;
+    if (ofAgent >= agent) throw this.#limited(`${agent} ${noun} of the agent are in work`);
+    if (ofNamespace >= ofOne) throw this.#limited(`${ofOne} ${noun} of the namespace are in work`);
     const free = all - this.#all;
-    if (ofNamespace >= free) throw limited(`${this.#all} of ${all} calls are in work, ${ofNamespace} of the namespace`);
+    if (ofNamespace >= free)
+      throw this.#limited(`${this.#all} of ${all} ${noun} are in work, ${ofNamespace} of the namespace`);
     this.#agents.set(agentUid, ofAgent + 1);
     this.#namespaces.set(namespace, ofNamespace + 1);
     this.#all += 1;
@@ -44,10 +54,10 @@ export class CallShares {
       },
     };
   }
-}
 
-function limited(reason: string): TemperError {
-  return new TemperError('TEMPER_RATE_LIMITED', `${reason} at this gateway`, { retry: RETRY_MS });
+  #limited(reason: string): TemperError {
+    return new TemperError('TEMPER_RATE_LIMITED', `${reason} at this gateway`, { retry: this.#options.retryMs });
+  }
 }
 
 function giveBack(counts: Map<string, number>, key: string): void {

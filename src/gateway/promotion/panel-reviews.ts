@@ -60,7 +60,8 @@ async function askPanel(
     nonce: () => ids.next('nonce'),
     canaries: deps.canaries,
   });
-  const { material } = await deps.vetter.vet(agentUid, tool.artifact as unknown as Json, signal);
+  const { namespace } = tool.owner;
+  const { material } = await deps.vetter.vet({ agentUid, namespace }, tool.artifact as unknown as Json, signal);
   const op = { signal, deadline: clock.monotonic() + REVIEW_TIMEOUT_MS, key: attempt };
   const problem = { ok: false, problem: 'its artifact does not pass the gates any more' } as const;
   const verdict = await panel.review(tool, facts, op, material ?? problem);

@@ -210,7 +210,7 @@ async function openReview(
     judge,
     sessionTools,
     context: () => ({ decider: modelAccess.decider, view, events: events.sink }),
-    vet: (artifact, { signal }) => own.vetter.vet(agentUid, artifact, signal),
+    vet: (artifact, { signal }) => own.vetter.vet(claims, artifact, signal),
   });
   return {
     async submit(body, op) {

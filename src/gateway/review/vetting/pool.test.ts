@@ -10,7 +10,7 @@ import { TestServer } from '../../http/server.testing.ts';
 import { VettingPool, type VettingPoolOptions } from './pool.ts';
 import { prepareReview } from './prepare-review.ts';
 import { startVettingThread } from './program.ts';
-import type { StartThread } from './thread.ts';
+import type { StartThread } from '../../threads/worker-thread.ts';
 
 /** Holds an artifact named `held` at a barrier until it opens, and never ends one named `endless`. The others come back with their name. */
 const PROGRAM = `
@@ -46,7 +46,8 @@ describe('the threads that vet artifacts', () => {
     await pool[Symbol.asyncDispose]();
   });
 
-  const vet = (agent: string, value: Json, signal = NEVER_ABORTED) => pool.vet(agent, value, signal);
+  const vet = (agentUid: string, value: Json, signal = NEVER_ABORTED, namespace = 'team-a') =>
+    pool.vet({ agentUid, namespace }, value, signal);
   const started = (count: number) =>
     pollValue(
       `${count} started artifacts`,
@@ -131,15 +132,40 @@ describe('the threads that vet artifacts', () => {
     assert.deepEqual(order, ['held', 'a2', 'b1', 'c1', 'a3', 'a4']);
   });
 
-  it('an agent has a limited number of waiting artifacts, and so has the gateway', async () => {
+  it('an agent has a limited number of artifacts in work, and eighteen agents of one namespace leave a place for another namespace', async () => {
     open({ threads: 1 });
-    const all = [vet('u-0', artifact('held'))];
+    const all = [vet('u-1', artifact('held'))];
     await started(1);
-    for (let index = 0; index < 64; index += 1) all.push(vet(`u-${Math.floor(index / 4) + 1}`, artifact(`n${index}`)));
-    await assert.rejects(vet('u-1', artifact('more')), code('TEMPER_RATE_LIMITED'));
-    await assert.rejects(vet('u-99', artifact('more')), code('TEMPER_OVERLOADED'));
+    for (let index = 0; index < 72; index += 1) all.push(vet(`u-${Math.floor(index / 4) + 1}`, artifact(`n${index}`)));
+    const settled = Promise.allSettled(all);
+    await assert.rejects(vet('u-1', artifact('more')), {
+      code: 'TEMPER_RATE_LIMITED',
+      message: /^5 reviews of the agent/,
+    });
+    await assert.rejects(vet('u-19', artifact('more')), {
+      code: 'TEMPER_RATE_LIMITED',
+      message: /32 of the namespace/,
+    });
+    const other = vet('u-99', artifact('other'), NEVER_ABORTED, 'team-b');
     release();
-    assert.equal((await Promise.all(all)).length, 65);
+    assert.equal((await other).shape[0]?.message, 'other');
+    assert.equal((await settled).filter(({ status }) => status === 'fulfilled').length, 32);
+  });
+
+  it('namespaces take turns: an agent of another namespace waits for one artifact of a namespace with many agents', async () => {
+    open({ threads: 1 });
+    const order: string[] = [];
+    const note = async (agent: string, name: string, namespace: string): Promise<void> => {
+      await vet(agent, artifact(name), NEVER_ABORTED, namespace);
+      order.push(name);
+    };
+    const all = [note('u-0', 'held', 'team-a')];
+    await started(1);
+    for (let index = 1; index <= 6; index += 1) all.push(note(`u-${index}`, `a${index}`, 'team-a'));
+    all.push(note('u-9', 'b1', 'team-b'), note('u-9', 'b2', 'team-b'));
+    release();
+    await Promise.all(all);
+    assert.deepEqual(order, ['held', 'a1', 'b1', 'a2', 'b2', 'a3', 'a4', 'a5', 'a6']);
   });
 
   it('an artifact that takes too long or too much memory is refused, its thread ends, and the next one is vetted', async () => {

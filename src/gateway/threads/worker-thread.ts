@@ -1,6 +1,5 @@
 import type { Worker, WorkerOptions } from 'node:worker_threads';
-import { onAbort } from '../../../lib/async/abort.ts';
-import type { ArtifactVetting } from '../../../forge/static-gates.ts';
+import { onAbort } from '../../lib/async/abort.ts';
 
 export type StartThread = (options: WorkerOptions) => Worker;
 
@@ -10,11 +9,14 @@ const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 
 /** Why a thread gave no answer. */
 export type ThreadFailure = 'timeout' | 'failed' | 'cancelled';
 
-/** For a thread to load its program, which is not the fault of an artifact. */
+/** For a thread to load its program, which is not the fault of its input. */
 const START_TIMEOUT_MS = 30_000;
 
-/** A thread that vets one artifact at a time. After a failure it must be closed; the next artifact starts another worker. */
-export class VettingThread {
+/**
+ * A thread that answers one input at a time, each with one message; its program posts a message when it is loaded. After a failure it
+ * must be closed; the next input starts another worker.
+ */
+export class WorkerThread<Input, Output extends object> {
   readonly #start: StartThread;
   #worker: Worker | undefined;
 
@@ -22,7 +24,7 @@ export class VettingThread {
     this.#start = start;
   }
 
-  /** Resolves when the thread can take an artifact; never rejects. */
+  /** Resolves when the thread can take an input; never rejects. */
   async ready(signal: AbortSignal): Promise<ThreadFailure | undefined> {
     if (this.#worker !== undefined) return undefined;
     const worker = this.#open();
@@ -31,12 +33,12 @@ export class VettingThread {
     return isFailure(answer) ? answer : undefined;
   }
 
-  /** The vetting of an artifact, as JSON text; never rejects. */
-  async vet(text: string, timeoutMs: number, signal: AbortSignal): Promise<ArtifactVetting | ThreadFailure> {
+  /** The answer to an input; never rejects. */
+  async run(input: Input, timeoutMs: number, signal: AbortSignal): Promise<Output | ThreadFailure> {
     const worker = this.#worker;
     if (worker === undefined) return 'failed';
     const answer = this.#answer(worker, timeoutMs, signal);
-    worker.postMessage(text);
+    worker.postMessage(input);
     return answer;
   }
 
@@ -49,8 +51,8 @@ export class VettingThread {
   }
 
   /** The next message of the thread. */
-  async #answer(worker: Worker, timeoutMs: number, signal: AbortSignal): Promise<ArtifactVetting | ThreadFailure> {
-    const { promise, resolve } = Promise.withResolvers<ArtifactVetting | ThreadFailure>();
+  async #answer(worker: Worker, timeoutMs: number, signal: AbortSignal): Promise<Output | ThreadFailure> {
+    const { promise, resolve } = Promise.withResolvers<Output | ThreadFailure>();
     const failed = (): void => resolve('failed');
     worker.once('message', resolve).once('error', failed).once('exit', failed);
     const timer = setTimeout(() => resolve('timeout'), timeoutMs);
@@ -66,7 +68,7 @@ export class VettingThread {
   #open(): Worker {
     // Nothing of the environment of the gateway: a thread needs none of it.
     const worker = this.#start({ resourceLimits: RESOURCE_LIMITS, env: {}, execArgv: [] });
-    // A thread may also fail between two artifacts; the next artifact finds that out.
+    // A thread may also fail between two inputs; the next one finds that out.
     worker.on('error', () => undefined);
     worker.once('exit', () => {
       if (this.#worker === worker) this.#worker = undefined;
