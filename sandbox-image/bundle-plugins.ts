@@ -65,16 +65,16 @@ export function linkedPreloads(file: string, texts: readonly string[]): Plugin {
   };
 }
 
-/** The program of the threads that vet tools is a file of its own, beside those that the bundle loads when it needs them. */
-export function linkedVetting(file: string): Plugin {
+/** The programs of the threads of the gateway are files of their own, beside those that the bundle loads when it needs them. */
+export function linkedThread({ folder, start, file }: { folder: string; start: string; file: string }): Plugin {
   return {
-    name: 'linked-vetting',
+    name: `linked-thread-${file}`,
     setup(hooks) {
-      hooks.onLoad({ filter: /\/src\/gateway\/review\/vetting\/program\.ts$/ }, () => ({
+      hooks.onLoad({ filter: new RegExp(`/src/${folder}/program\\.ts$`) }, () => ({
         contents: [
           "import { Worker } from 'node:worker_threads';",
           `const program = new URL(${JSON.stringify(`./${file}`)}, import.meta.url);`,
-          'export const startVettingThread = (options) => new Worker(program, options);',
+          `export const ${start} = (options) => new Worker(program, options);`,
         ].join('\n'),
       }));
     },

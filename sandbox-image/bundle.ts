@@ -16,14 +16,18 @@ import {
   linkedPreloads,
   linkedRunner,
   linkedPageProgram,
-  linkedVetting,
+  linkedThread,
   undiciCore,
   withoutPublicSuffixes,
 } from './bundle-plugins.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const ENTRY = 'src/cli/main.ts';
-const VETTING_FILE = 'vetting.cjs';
+/** The threads of the gateway: the folder of their program, the function that starts one, and the file of the program in the bundle. */
+const THREADS = [
+  { folder: 'gateway/review/vetting', start: 'startVettingThread', file: 'vetting.cjs' },
+  { folder: 'gateway/memory-scan', start: 'startScanThread', file: 'memory-scan.cjs' },
+] as const;
 
 /**
  * For each bundle the dynamic imports of the command line that it keeps, as paths in the repository. An import that is left out throws,
@@ -83,7 +87,7 @@ export async function bundle(name: Bundle, folder: string): Promise<void> {
       keptImports(SHARED_IMPORTS, KEPT_IMPORTS[name]),
       linkedRunner(await linkRunnerProgram()),
       linkedPreloads(await filePreload(), await preloadTexts()),
-      linkedVetting(VETTING_FILE),
+      ...THREADS.map(linkedThread),
       linkedPageProgram(await pageProgram()),
       kubeConfigOnly(),
       undiciCore(),
@@ -112,9 +116,10 @@ async function pageProgram(): Promise<string> {
   return outputFiles?.[0]?.text ?? '';
 }
 
-/** Writes `<folder>/gateway/vetting.cjs`: the program of the threads that vet tools, which the gateway's bundle starts. */
-export async function bundleVetting(folder: string): Promise<void> {
-  await buildThread('src/gateway/review/vetting/worker.ts', { outfile: join(folder, 'gateway', VETTING_FILE) });
+/** Writes `<folder>/gateway/vetting.cjs` and `memory-scan.cjs`: the programs of the threads that the gateway's bundle starts. */
+export async function bundleThreads(folder: string): Promise<void> {
+  for (const { folder: source, file } of THREADS)
+    await buildThread(`src/${source}/worker.ts`, { outfile: join(folder, 'gateway', file) });
 }
 
 function buildThread(entry: string, where: { write: false } | { outfile: string }): Promise<BuildResult> {

@@ -7,7 +7,7 @@
 import { cp, readFile, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
-import { bundle, bundleVetting, writeDispatcher } from './bundle.ts';
+import { bundle, bundleThreads, writeDispatcher } from './bundle.ts';
 import { compareWithRelease } from './node-checksum.ts';
 import { stageLibraries } from './libraries.ts';
 import { stagePrograms } from './programs.ts';
@@ -99,7 +99,7 @@ async function stageBoth(out: string): Promise<void> {
   await checkNode(node);
   const temper = join(out, 'temper');
   for (const name of TEMPER_BUNDLES) await bundle(name, join(temper, APP));
-  await bundleVetting(join(temper, APP));
+  await bundleThreads(join(temper, APP));
   await writeDispatcher(join(temper, APP), TEMPER_BUNDLES);
   // `temper tool check` and `temper run` need the engine of the sandbox.
   await copyPackages(closureOf(lock, NATIVE_PACKAGES), join(temper, APP));

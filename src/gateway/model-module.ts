@@ -17,6 +17,8 @@ import { moduleRoutes } from './routes.ts';
 import { serveReviewJobs } from './promotion/review-jobs.ts';
 import type { OpenModule, ModuleContext } from './modules.ts';
 import { sharedCanaries } from './review/shared-canaries.ts';
+import { ScanThreads } from './memory-scan/scan-threads.ts';
+import { startScanThread } from './memory-scan/program.ts';
 import { VettingPool } from './review/vetting/pool.ts';
 import { startVettingThread } from './review/vetting/program.ts';
 
@@ -45,6 +47,7 @@ export const openModelModule: OpenModule = async (context) => {
   const evidence = createToolEvidence(bus, quotaOf);
   const canaries = sharedCanaries(context, models);
   const vetter = new VettingPool({ clock, startThread: startVettingThread });
+  const memory = openMemory(context);
   const stopPublishing = publishHealth(models, context);
   const usage = openUsage(context);
   const modelDeps = {
@@ -63,7 +66,7 @@ export const openModelModule: OpenModule = async (context) => {
       models: modelDeps,
       review: { ...modelDeps, registry, evidence, demotions, vetter, canaries },
       sessions: { sessionsOf, registry, demotions },
-      memory: (agent) => createNatsMemory(bus, agent, storage.of(agent.uid)),
+      memory: memory.of,
       discovery: { catalog, registry: sessionRegistry, demotions, rank, hasEgress: context.hasEgress },
     }),
     catalog: models.catalog,
@@ -72,12 +75,23 @@ export const openModelModule: OpenModule = async (context) => {
       closing.abort();
       await reviews;
       await vetter[Symbol.asyncDispose]();
+      await memory.scans[Symbol.asyncDispose]();
       await stopPublishing();
       await ledger.close();
       await usage.recorder[Symbol.asyncDispose]();
     },
   };
 };
+
+/** The memory of each agent; what searches it ends with the signal. */
+function openMemory({ bus, storage, clock }: ModuleContext) {
+  const scans = new ScanThreads({ clock, startThread: startScanThread });
+  const of = (agent: { uid: string; namespace: string }, signal: AbortSignal) => {
+    const scan = scans.of({ agentUid: agent.uid, namespace: agent.namespace }, signal);
+    return createNatsMemory(bus, agent, storage.of(agent.uid), scan);
+  };
+  return { of, scans };
+}
 
 function openUsage({ bus, storage, clock, ids, log }: ModuleContext) {
   const parts = createUsageParts(bus, (agentUid) => storage.of(agentUid));

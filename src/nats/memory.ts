@@ -1,7 +1,7 @@
-import { type MemoryRecords, createRecordMemory } from '../agent/tools/memory.ts';
+import { createFoundMemory, createKeyedMemory, type KeyedRecords } from '../agent/tools/memory.ts';
+import { type MemoryBytes, type MemoryScan, scanHere, valueOf } from '../agent/tools/memory-scan.ts';
 import type { Memory } from '../agent/ports.ts';
 import type { Json } from '../lib/json.ts';
-import type { StoredRecord } from '../lib/record-store.ts';
 import type { JetStreamConnection } from './connection/connection.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from './jetstream/names.ts';
 import { publish } from './jetstream/publish.ts';
@@ -19,21 +19,53 @@ const STREAM = bucketStream(BUCKETS.memory);
 
 /**
  * The memory of one agent, and that of its namespace, in a bucket, with the limits and search of `createRecordMemory`. With concurrent
- * writers of one key the last write wins.
+ * writers of one key the last write wins. Searches and lists read what `scan` asks for.
  */
 export function createNatsMemory(
   connection: JetStreamConnection,
   agent: { uid: string; namespace: string },
   quota?: AgentQuota,
+  scan: MemoryScan = scanHere,
 ): Memory {
-  return createRecordMemory(memoryRecords(connection, quota), token(agent.uid), {
-    records: sharedRecords(connection, agent.uid, quota),
-    collection: token(agent.namespace),
-  });
+  const [uid, namespace] = [token(agent.uid), token(agent.namespace)];
+  const records = memoryRecords(connection, quota);
+  const shared = { records: sharedRecords(connection, uid, quota), collection: namespace };
+  return {
+    ...createKeyedMemory({ records, collection: uid }, shared),
+    ...createFoundMemory(async (query) => {
+      let memory: MemoryBytes = { own: [], shared: [] };
+      const found = await scan(query, async () => {
+        memory = { own: await ownBytes(connection, uid), shared: await sharedBytes(connection, namespace) };
+        return memory;
+      });
+      return found.map((entry) => ({ ...entry, value: () => valueOf(memory, entry) ?? null }));
+    }),
+  };
+}
+
+async function ownBytes(connection: JetStreamConnection, uid: string): Promise<Uint8Array[]> {
+  const found: Uint8Array[] = [];
+  const all = bucketSubject(BUCKETS.memory, `${uid}.*`);
+  for await (const { data } of readMessages(connection, STREAM, all)) found.push(data);
+  return found;
+}
+
+/** Of the records of several writers of a key the last one. */
+async function sharedBytes(connection: JetStreamConnection, namespace: string): Promise<Uint8Array[]> {
+  const all = bucketSubject(BUCKETS.memory, `*.${namespace}.*`);
+  const found = new Map<string, Uint8Array>();
+  // More than the server finds by subject at once are read in order.
+  const messages = (await lastMessages(connection, STREAM, [all])) ?? readMessages(connection, STREAM, all);
+  for await (const { subject, data } of messages) found.set(nameIn(subject), data);
+  return [...found.values()];
+}
+
+function nameIn(subject: string): string {
+  return subject.split('.').at(-1) ?? '';
 }
 
 /** A collection is an agent's UID, a record's name the digest of its key. */
-function memoryRecords(connection: JetStreamConnection, quota: AgentQuota | undefined): MemoryRecords {
+function memoryRecords(connection: JetStreamConnection, quota: AgentQuota | undefined): KeyedRecords {
   const subject = (collection: string, name: string): string => bucketSubject(BUCKETS.memory, `${collection}.${name}`);
   return {
     async get(collection, name): Promise<Json | undefined> {
@@ -60,14 +92,6 @@ function memoryRecords(connection: JetStreamConnection, quota: AgentQuota | unde
       await purge(connection, STREAM, key);
       if (before !== undefined) quota?.release('memory', before.data.byteLength);
     },
-    async list(collection) {
-      const records: StoredRecord[] = [];
-      for await (const found of readMessages(connection, STREAM, subject(collection, '*'))) {
-        const value = parseJsonBytes(found.data);
-        if (value !== undefined) records.push({ name: found.subject.split('.').at(-1) ?? '', value });
-      }
-      return records;
-    },
     async count(collection) {
       return Object.keys(await messageCounts(connection, STREAM, subject(collection, '*'))).length;
     },
@@ -78,7 +102,7 @@ function memoryRecords(connection: JetStreamConnection, quota: AgentQuota | unde
  * Shared records of a namespace. Each is below the UID of the agent that wrote it: its bytes count for that agent, and leave with it. Of
  * the records of several writers the last one holds.
  */
-function sharedRecords(connection: JetStreamConnection, uid: string, quota: AgentQuota | undefined): MemoryRecords {
+function sharedRecords(connection: JetStreamConnection, uid: string, quota: AgentQuota | undefined): KeyedRecords {
   const ofAll = (namespace: string, name: string): string => bucketSubject(BUCKETS.memory, `*.${namespace}.${name}`);
   const own = memoryRecords(connection, quota);
   return {
@@ -91,29 +115,8 @@ function sharedRecords(connection: JetStreamConnection, uid: string, quota: Agen
       await own.delete(`${token(uid)}.${namespace}`, name);
       await purge(connection, STREAM, ofAll(namespace, name));
     },
-    async list(namespace) {
-      const records = new Map<string, StoredRecord>();
-      for (const { subject, data } of await lastOfAll(connection, ofAll(namespace, '*'))) {
-        const name = subject.split('.').at(-1) ?? '';
-        const value = parseJsonBytes(data);
-        if (value !== undefined) records.set(name, { name, value });
-      }
-      return [...records.values()];
-    },
     async count(namespace) {
       return Object.keys(await messageCounts(connection, STREAM, ofAll(namespace, '*'))).length;
     },
   };
-}
-
-/** The last message of each subject, oldest first. More than the server finds by subject at once are read in order. */
-async function lastOfAll(
-  connection: JetStreamConnection,
-  filter: string,
-): Promise<{ subject: string; data: Uint8Array }[]> {
-  const found = await lastMessages(connection, STREAM, [filter]);
-  if (found !== undefined) return found;
-  const all: { subject: string; data: Uint8Array }[] = [];
-  for await (const message of readMessages(connection, STREAM, filter)) all.push(message);
-  return all;
 }

@@ -7,8 +7,9 @@ import { basename, dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { build } from 'esbuild';
-import { bundle, bundleVetting, writeDispatcher } from '../../sandbox-image/bundle.ts';
+import { bundle, bundleThreads, writeDispatcher } from '../../sandbox-image/bundle.ts';
 import { UNDICI_EXPORTS, undiciCore } from '../../sandbox-image/bundle-plugins.ts';
+import { packMemory } from '../../src/gateway/memory-scan/packed-memory.ts';
 import { anArtifact } from '../../src/tempering/tempering.testing.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -20,7 +21,7 @@ describe('the bundles of the images', { timeout: 600_000 }, () => {
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'temper-bundles-'));
     for (const name of [...ROLES, 'cli'] as const) await bundle(name, folder);
-    await bundleVetting(folder);
+    await bundleThreads(folder);
     await writeDispatcher(folder, ROLES);
   });
 
@@ -173,6 +174,23 @@ describe('the bundles of the images', { timeout: 600_000 }, () => {
     worker.postMessage(JSON.stringify(anArtifact('fetch')));
     const [vetting] = (await messages.next()).value as [{ shape: { message: string }[] }];
     assert.match(vetting.shape[0]?.message ?? '', /reserved/);
+    await worker.terminate();
+  });
+
+  it('the gateway bundle starts the program of its other thread, which searches a memory', async () => {
+    const starting: string[] = [];
+    for (const file of await filesOf('gateway')) {
+      const text = await readFile(join(folder, file), 'utf8');
+      assert.ok(!text.includes('memory-scan/worker.ts'), `${file} refers to a file that no image has`);
+      if (/new URL\("\.\/memory-scan\.cjs",\s*import\.meta\.url\)/.test(text)) starting.push(file);
+    }
+    assert.equal(starting.length, 1);
+    const worker = new Worker(join(folder, dirname(starting[0] ?? ''), 'memory-scan.cjs'));
+    const messages = on(worker, 'message') as AsyncIterableIterator<[unknown]>;
+    assert.deepEqual((await messages.next()).value, ['ready']);
+    const own = [Buffer.from(JSON.stringify({ key: 'plan', value: 'west', tainted: false }))];
+    worker.postMessage(packMemory('west', { own, shared: [] }));
+    assert.deepEqual((await messages.next()).value, [[{ key: 'plan', tainted: false, scope: 'own', index: 0 }]]);
     await worker.terminate();
   });
 

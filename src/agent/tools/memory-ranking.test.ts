@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import type { Json } from '../../lib/json.ts';
 import type { MemoryHit } from '../ports.ts';
-import { MAX_QUERY_WORDS, rankEntries } from './memory-ranking.ts';
+import { MAX_QUERY_WORDS, rankTexts, textOf } from './memory-ranking.ts';
 
 const split = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
-const textOf = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value));
+
+const rankEntries = (entries: readonly MemoryHit[], query: string, budget?: number): MemoryHit[] => {
+  const texts = entries.map((entry) => ({ key: entry.key, text: textOf(entry.value), entry }));
+  return rankTexts(texts, query, budget).map(({ entry }) => entry);
+};
 
 /** BM25 as its definition has it, word by word. */
 function naiveScores(entries: readonly MemoryHit[], query: string): Map<string, number> {

@@ -1,5 +1,4 @@
 import type { Json } from '../../lib/json.ts';
-import type { MemoryHit } from '../ports.ts';
 
 /** Distinct words of a query that count; the others are ignored. */
 export const MAX_QUERY_WORDS = 16;
@@ -11,9 +10,15 @@ const KEY_WEIGHT = 3;
 const SATURATION = 1.2;
 const LENGTH_INFLUENCE = 0.75;
 
+/** What a search reads of an entry: its key, and its value as text. */
+interface SearchedText {
+  key: string;
+  text: string;
+}
+
 /** What one search needs to know of an entry: how often it has each query word, and how long it is in words. */
-interface WordCounts {
-  entry: MemoryHit;
+interface WordCounts<Entry> {
+  entry: Entry;
   /** By the position of the query word. */
   counts: number[];
   words: number;
@@ -23,11 +28,11 @@ interface WordCounts {
  * Okapi BM25 over the words of key and value, with triple weight for the key; entries without any query word are omitted.
  * One pass over at most `budget` characters: all keys, and the beginning of each value that is longer than its share.
  */
-export function rankEntries(
-  entries: readonly MemoryHit[],
+export function rankTexts<Entry extends SearchedText>(
+  entries: readonly Entry[],
   query: string,
   budget = MAX_SEARCHED_CHARACTERS,
-): MemoryHit[] {
+): Entry[] {
   const queryWords = firstWords(query, MAX_QUERY_WORDS);
   const texts = searchedTexts(entries, budget);
   const documents = entries.map((entry, index) => countWords(entry, texts[index] ?? '', queryWords));
@@ -49,7 +54,11 @@ export function rankEntries(
     .map(({ entry }) => entry);
 }
 
-function countWords(entry: MemoryHit, text: string, queryWords: ReadonlyMap<string, number>): WordCounts {
+function countWords<Entry extends SearchedText>(
+  entry: Entry,
+  text: string,
+  queryWords: ReadonlyMap<string, number>,
+): WordCounts<Entry> {
   const counts = Array.from(queryWords, () => 0);
   let words = 0;
   for (const [source, weight] of [[entry.key, KEY_WEIGHT] as const, [text, 1] as const]) {
@@ -63,8 +72,8 @@ function countWords(entry: MemoryHit, text: string, queryWords: ReadonlyMap<stri
 }
 
 /** The text of each value. Values above their equal share of the budget are cut, so that no entry keeps another one out. */
-function searchedTexts(entries: readonly MemoryHit[], budget: number): string[] {
-  const texts = entries.map(({ value }) => textOf(value));
+function searchedTexts(entries: readonly SearchedText[], budget: number): string[] {
+  const texts = entries.map(({ text }) => text);
   let left = budget - entries.reduce((sum, { key }) => sum + key.length, 0);
   const byLength = texts.map(({ length }) => length).toSorted((a, b) => a - b);
   let share = Number.POSITIVE_INFINITY;
@@ -93,7 +102,12 @@ function* wordsOf(text: string): Generator<string> {
   for (const [word] of text.toLowerCase().matchAll(/[\p{L}\p{N}]+/gu)) yield word;
 }
 
-/** The value as text for the search. */
-function textOf(value: Json): string {
+/** Sorted by key. */
+export function byKey<Entry extends { key: string }>(entries: readonly Entry[]): Entry[] {
+  return entries.toSorted((a, b) => (a.key < b.key ? -1 : 1));
+}
+
+/** A value as text for the search. */
+export function textOf(value: Json): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }

@@ -1,22 +1,36 @@
 import { sha256 } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { isJsonObject, type Json } from '../../lib/json.ts';
+import type { Json } from '../../lib/json.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import { isSharedKey } from '../../policy/shared-keys.ts';
 import type { Memory, MemoryHit, MemoryValue } from '../ports.ts';
-import { rankEntries } from './memory-ranking.ts';
+import { byKey, rankTexts, textOf } from './memory-ranking.ts';
+import { memoryEntry } from './memory-scan.ts';
 
 const MAX_KEY_CHARACTERS = 256;
 
-/** The record store operations that a memory needs. */
-export interface MemoryRecords extends Pick<RecordStore, 'get' | 'put' | 'list' | 'delete'> {
-  /** Number of records in a collection; without it, the records are listed and counted. */
-  count?(collection: string): Promise<number>;
+/** The operations that reading and writing single keys needs. */
+export interface KeyedRecords extends Pick<RecordStore, 'get' | 'put' | 'delete'> {
+  /** Number of records in a collection. */
+  count(collection: string): Promise<number>;
 }
+
+/** The record store operations that a memory needs. */
+type MemoryRecords = Pick<RecordStore, 'get' | 'put' | 'list' | 'delete'>;
+
+/** An entry that a search or a list found. */
+interface Found {
+  key: string;
+  tainted: boolean;
+  value(): Json;
+}
+
+/** With a query the entries that match, best match first; else all, by key. */
+type Find = (query?: string) => Promise<readonly Found[]>;
 
 /** Where the entries of one owner are: those of an agent, or those that the agents of a namespace share. */
 interface MemoryScope {
-  readonly records: MemoryRecords;
+  readonly records: KeyedRecords;
   readonly collection: string;
   readonly name: string;
   readonly maxEntries: number;
@@ -30,26 +44,47 @@ const SHARED = { name: 'shared memory', maxEntries: 1_000, maxValueCharacters: 8
 /**
  * An agent's memory, one document per key in `collection` (e.g. `memory/team-a.analyst`), and the memory of its namespace in `shared`.
  * Beyond the number of keys `set` throws TEMPER_QUOTA_EXCEEDED, for a value that is too long TEMPER_TOOL_INPUT_INVALID. Without `shared`
- * the agent is alone, and shared keys are its own.
+ * the agent is alone, and shared keys are its own. A search works in the thread of the caller.
  */
 export function createRecordMemory(
   records: MemoryRecords,
   collection: string,
   shared?: { records: MemoryRecords; collection: string },
 ): Memory {
-  const own: MemoryScope = { ...OWN, records, collection };
-  const common: MemoryScope | undefined = shared === undefined ? undefined : { ...SHARED, ...shared };
-  const scopeOf = (key: string): MemoryScope => (isSharedKey(key) ? (common ?? own) : own);
+  const counted = ({ records: of, ...more }: { records: MemoryRecords; collection: string }) => ({
+    ...more,
+    records: { get: of.get.bind(of), put: of.put.bind(of), delete: of.delete.bind(of), count: countIn(of) },
+  });
   const all = async (): Promise<MemoryHit[]> => {
-    const found = await Promise.all([own, ...(common === undefined ? [] : [common])].map(entriesOf));
+    const own = await entriesOf(records, collection);
+    if (shared === undefined) return own;
+    const common = await entriesOf(shared.records, shared.collection);
     // What an agent stored under a shared key when it was alone is not visible among others.
-    return found.flat().filter(({ key, scope }) => scope === scopeOf(key));
+    return [...own.filter(({ key }) => !isSharedKey(key)), ...common.filter(({ key }) => isSharedKey(key))];
   };
+  return {
+    ...createKeyedMemory(counted({ records, collection }), shared === undefined ? undefined : counted(shared)),
+    ...createFoundMemory(async (query) => {
+      const found = (await all()).map((hit) => ({ ...hit, text: query === undefined ? '' : textOf(hit.value) }));
+      const ordered = query === undefined ? byKey(found) : rankTexts(found, query);
+      return ordered.map(({ key, tainted, value }) => ({ key, tainted, value: () => value }));
+    }),
+  };
+}
+
+/** Reads and writes single keys, with the limits of `createRecordMemory`. */
+export function createKeyedMemory(
+  own: Pick<MemoryScope, 'records' | 'collection'>,
+  shared?: Pick<MemoryScope, 'records' | 'collection'>,
+): Pick<Memory, 'get' | 'set' | 'delete'> {
+  const ofAgent: MemoryScope = { ...OWN, ...own };
+  const common: MemoryScope = shared === undefined ? ofAgent : { ...SHARED, ...shared };
+  const scopeOf = (key: string): MemoryScope => (isSharedKey(key) ? common : ofAgent);
   return {
     async get(key) {
       const scope = scopeOf(key);
       const found = await scope.records.get(scope.collection, nameOf(key));
-      const entry = found === undefined ? undefined : entryFrom(found);
+      const entry = found === undefined ? undefined : memoryEntry(found);
       return entry === undefined ? undefined : { value: entry.value, tainted: entry.tainted };
     },
     set: (key, value, { tainted } = { tainted: false }) => setIn(scopeOf(key), key, { value, tainted }),
@@ -60,28 +95,36 @@ export function createRecordMemory(
       if (found !== undefined) await scope.records.delete(scope.collection, name);
       return found !== undefined;
     },
+  };
+}
+
+/** Lists and searches what `find` finds. Only as many entries as the result has are read by their values. */
+export function createFoundMemory(find: Find): Pick<Memory, 'list' | 'search'> {
+  return {
     async list(prefix, limit, isReadable) {
-      const found = (await all())
-        .filter(({ key }) => key.startsWith(prefix) && isReadable(key))
-        .sort((a, b) => (a.key < b.key ? -1 : 1));
+      const found = (await find()).filter(({ key }) => key.startsWith(prefix) && isReadable(key));
       const listed = found.slice(0, Math.max(0, limit));
       const tainted = listed.some((entry) => entry.tainted);
       return { keys: listed.map(({ key }) => key), complete: found.length <= limit, tainted };
     },
     async search(query, limit, isReadable) {
-      const ranked = rankEntries(await all(), query);
-      const readable = ranked.filter(({ key }) => isReadable(key)).slice(0, Math.max(0, limit));
-      return readable.map(({ key, value, tainted }) => ({ key, value, tainted }));
+      const hits: MemoryHit[] = [];
+      for (const { key, tainted, value } of await find(query)) {
+        if (hits.length >= limit) break;
+        if (isReadable(key)) hits.push({ key, value: value(), tainted });
+      }
+      return hits;
     },
   };
 }
 
-async function entriesOf(scope: MemoryScope): Promise<(MemoryHit & { scope: MemoryScope })[]> {
-  const found = await scope.records.list(scope.collection);
-  return found.flatMap(({ value }) => {
-    const entry = entryFrom(value);
-    return entry === undefined ? [] : [{ ...entry, scope }];
-  });
+async function entriesOf(records: MemoryRecords, collection: string): Promise<MemoryHit[]> {
+  const found = await records.list(collection);
+  return found.flatMap(({ value }) => memoryEntry(value) ?? []);
+}
+
+function countIn(records: MemoryRecords): KeyedRecords['count'] {
+  return async (collection) => (await records.list(collection)).length;
 }
 
 async function setIn(scope: MemoryScope, key: string, { value, tainted }: MemoryValue): Promise<void> {
@@ -94,7 +137,7 @@ async function setIn(scope: MemoryScope, key: string, { value, tainted }: Memory
       `the value has ${size} characters; ${scope.name} keeps at most ${maxValueCharacters}, so write a file instead`,
     );
   }
-  if ((await records.get(collection, name)) === undefined && (await countOf(scope)) >= maxEntries) {
+  if ((await records.get(collection, name)) === undefined && (await records.count(collection)) >= maxEntries) {
     throw new TemperError(
       'TEMPER_QUOTA_EXCEEDED',
       `${scope.name} holds ${maxEntries} keys, which is all it keeps; delete one of them, or set one again`,
@@ -103,20 +146,10 @@ async function setIn(scope: MemoryScope, key: string, { value, tainted }: Memory
   await records.put(collection, name, { key, value, tainted });
 }
 
-async function countOf({ records, collection }: MemoryScope): Promise<number> {
-  return (await records.count?.(collection)) ?? (await records.list(collection)).length;
-}
-
 /** Hashes the key: keys are arbitrary text, record names are not. */
 function nameOf(key: string): string {
   if (key === '' || key.length > MAX_KEY_CHARACTERS) {
     throw new TemperError('TEMPER_TOOL_INPUT_INVALID', `a memory key has 1 to ${MAX_KEY_CHARACTERS} characters`);
   }
   return sha256(key).slice('sha256:'.length);
-}
-
-function entryFrom(record: Json): MemoryHit | undefined {
-  if (!isJsonObject(record) || typeof record.key !== 'string' || record.value === undefined) return undefined;
-  // A record without the member is of a release that did not know what its session had read.
-  return { key: record.key, value: record.value, tainted: record.tainted !== false };
 }

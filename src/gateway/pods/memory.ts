@@ -3,7 +3,6 @@ import { Type } from 'typebox';
 import type { Memory } from '../../agent/ports.ts';
 import { isUntrustedEntry } from '../../agent/tools/memory-access.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { FairQueue } from '../../lib/async/fair-queue.ts';
 import { isPrivateSource } from '../../policy/private-data/sources.ts';
 import type { Decision } from '../../policy/types.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
@@ -58,7 +57,8 @@ const searchSchema = {
   response: { 200: MemoryHits, ...ERROR_RESPONSES },
 };
 
-type MemoryOf = (agent: { uid: string; namespace: string }) => Memory;
+/** Searches of the memory end with the signal. */
+type MemoryOf = (agent: { uid: string; namespace: string }, signal: AbortSignal) => Memory;
 type Server = Parameters<RouteModule>[0];
 const CONFIG = { access: 'pod' } as const;
 
@@ -73,12 +73,13 @@ export function memoryRoutes(memoryOf: MemoryOf): RouteModule {
 /** Routes of one key. */
 function addValueRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): void {
   const path = `${POD_API_PATHS.memory}/:key`;
+  const memoryIn = (request: FastifyRequest): Memory => memoryOf(agentOf(request), request.disconnected);
   const write = { access: 'pod', idempotent: true } as const;
   server.get(path, { config: CONFIG, schema: getSchema }, async (request, reply) => {
     const { key } = request.params;
     const delivery = authorizeHeader(request, deps);
     assertReadable(delivery, key, deps);
-    const found = await memoryOf(agentOf(request)).get(key);
+    const found = await memoryIn(request).get(key);
     if (found !== undefined) await markByRead(delivery, isUntrustedEntry({ key, ...found }), deps);
     if (!isContext(delivery, key)) await deps.recorder.used(delivery.claims, 'memory');
     signFor(delivery.claims, reply, memoryRead(key, found?.value), deps);
@@ -90,7 +91,7 @@ function addValueRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): 
     const { value } = request.body;
     const delivery = authorizeHeader(request, deps);
     const tainted = (await assertWritable(delivery, key, deps)) || request.body.tainted === true;
-    await memoryOf(agentOf(request)).set(key, value, { tainted });
+    await memoryIn(request).set(key, value, { tainted });
     await deps.recorder.used(delivery.claims, 'memory');
     signFor(delivery.claims, reply, memoryWrite(key, value), deps);
     return reply.code(204).send(null);
@@ -99,16 +100,15 @@ function addValueRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): 
     const { key } = request.params;
     const delivery = authorizeHeader(request, deps);
     await assertWritable(delivery, key, deps);
-    const deleted = await memoryOf(agentOf(request)).delete(key);
+    const deleted = await memoryIn(request).delete(key);
     await deps.recorder.used(delivery.claims, 'memory');
     signFor(delivery.claims, reply, memoryDelete(key, deleted), deps);
     return { deleted };
   });
 }
 
-/** Routes that read the whole memory of an agent, so this process makes one such call at a time, and namespaces take turns. */
+/** Routes that read the whole memory of an agent. */
 function addScanRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): void {
-  const scans = new FairQueue();
   const config = { ...CONFIG, largeResponse: true };
   const scan = <T>(
     request: FastifyRequest,
@@ -118,10 +118,7 @@ function addScanRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): v
     // No rule about reading depends on taint.
     const decider = deps.directory.decider(state, false);
     const isReadable: IsReadable = (key) => decider.decide({ kind: 'Memory', key, access: 'read' }).effect === 'Allow';
-    return scans.run(request.pod.namespace, async () => {
-      request.disconnected.throwIfAborted();
-      return read(memoryOf(agentOf(request)), isReadable);
-    });
+    return read(memoryOf(agentOf(request), request.disconnected), isReadable);
   };
   server.get(POD_API_PATHS.memory, { config, schema: searchSchema }, async (request, reply) => {
     const { query, limit } = request.query;
