@@ -18,7 +18,8 @@ export const StorageSection = Type.Object(
       Type.Integer({
         minimum: 1,
         maximum: 100,
-        description: 'Share of each stream and bucket that the agents of one namespace may use together.',
+        description:
+          'Share of what other namespaces leave free of each stream and bucket, for the agents of one namespace together.',
       }),
     ),
   },

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { bucketStreams, messageTtlOf } from './buckets.ts';
-import { BUCKETS, bucketSubject, type BucketName } from './names.ts';
+import { BUCKETS, bucketSubject, type BucketName, QUEUES } from './names.ts';
 import { desiredStreams } from './topology.ts';
 
 /** Filled by the platform, so that no tenant decides when they are full. */
@@ -43,7 +43,12 @@ describe('the streams of buckets', () => {
     for (const { hasMessageTtl, days } of bucketStreams()) assert.ok(!hasMessageTtl || days === 0);
   });
 
-  it('all streams of an installation are at most twenty Raft groups, with the three queues that replicas share', () => {
-    assert.ok(desiredStreams().length + 3 <= 20, `${desiredStreams().length} streams`);
+  it('the streams of an installation and the consumers of its queues are at most twenty Raft groups', () => {
+    const groups = [
+      ...desiredStreams().map(({ name }) => name),
+      ...Object.values(QUEUES).map(({ consumer }) => consumer),
+    ];
+    assert.equal(new Set(groups).size, groups.length);
+    assert.ok(groups.length <= 20, `${groups.length}: ${groups.join(', ')}`);
   });
 });

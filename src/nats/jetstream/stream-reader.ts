@@ -1,4 +1,4 @@
-import type { StoredMsg } from '@nats-io/jetstream';
+import type { StoredMsg, StreamInfo } from '@nats-io/jetstream';
 import { type Json, parseUntrustedJson } from '../../lib/json.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
@@ -173,9 +173,21 @@ export async function lastSequence(connection: JetStreamConnection, stream: stri
 
 /** The limit of a stream in bytes. */
 export async function streamMaxBytes(connection: JetStreamConnection, stream: string): Promise<number> {
+  return (await streamInfo(connection, stream)).config.max_bytes;
+}
+
+/** The limit of a stream, and what it stores, in bytes. */
+export async function streamFill(
+  connection: JetStreamConnection,
+  stream: string,
+): Promise<{ maxBytes: number; bytes: number }> {
+  const { config, state } = await streamInfo(connection, stream);
+  return { maxBytes: config.max_bytes, bytes: state.bytes };
+}
+
+async function streamInfo(connection: JetStreamConnection, stream: string): Promise<StreamInfo> {
   try {
-    const { config } = await connection.request(() => connection.manager.streams.info(stream));
-    return config.max_bytes;
+    return await connection.request(() => connection.manager.streams.info(stream));
   } catch (error) {
     throw natsError(error, `reading the size of ${stream}`);
   }

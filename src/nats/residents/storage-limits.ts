@@ -6,7 +6,7 @@ export interface StorageLimits {
   sessionBytes: number;
   /** Bytes of one agent. */
   agentBytes: StoredBytes;
-  /** Share of each stream and bucket that the agents of one namespace may use together, in percent. */
+  /** Share of what other namespaces leave free of each stream and bucket, for the agents of one namespace together, in percent. */
   namespacePercent: number;
 }
 

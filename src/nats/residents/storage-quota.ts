@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { TemperError } from '../../lib/errors.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
-import { streamMaxBytes } from '../jetstream/stream-reader.ts';
+import { streamFill } from '../jetstream/stream-reader.ts';
 import { countBytes, streamOf } from './byte-count.ts';
 import { type Count, COUNT_RULES } from './count-rules.ts';
 import { NamespaceBytes } from './namespace-bytes.ts';
@@ -29,7 +29,9 @@ export interface AgentQuota {
   recount(store: CountedStore): Promise<void>;
 }
 
-const STREAM_SIZE_TTL_MS = 300_000;
+const STREAM_FILL_TTL_MS = 60_000;
+/** Before a namespace is refused, so that what others deleted counts. */
+const STREAM_RECHECK_MS = 1_000;
 /** The entry of an agent is written when its bytes differ by this. */
 const WRITE_STEP_BYTES = 256 * 1_024;
 const MAX_CACHED = 20_000;
@@ -47,7 +49,8 @@ export class StorageQuota {
   readonly #counts = new LRUCache<string, Count>({ max: MAX_CACHED * COUNTED_STORES.length });
   /** The start of the connection on which the entry of an agent was written. */
   readonly #known = new LRUCache<string, number>({ max: MAX_CACHED });
-  readonly #streamBytes = new Map<CountedStore, { bytes: number; readAt: number }>();
+  /** With what this process added since it was read. */
+  readonly #fills = new Map<string, { maxBytes: number; bytes: number; readAt: number }>();
 
   constructor(deps: StorageQuotaDeps) {
     this.#deps = deps;
@@ -101,15 +104,26 @@ export class StorageQuota {
 
   async #assertNamespace(agent: ResidentAgent, store: CountedStore, bytes: number): Promise<void> {
     const { namespace } = agent;
-    const limit = Math.floor(((await this.#streamSize(store)) * this.#deps.limits.namespacePercent) / 100);
-    if ((await this.#namespaces.bytes(namespace, store)) + bytes <= limit) return;
+    const before = await this.#namespaces.bytes(namespace, store);
+    if (before + bytes <= (await this.#namespaceLimit(store, before, STREAM_FILL_TTL_MS))) return;
     for (const { resident } of await this.#namespaces.largest(namespace, store, RECOUNTED)) {
       await this.#count(resident, store);
     }
     const sum = await this.#namespaces.bytes(namespace, store);
+    const limit = await this.#namespaceLimit(store, sum, STREAM_RECHECK_MS);
     if (sum + bytes <= limit) return;
     const what = `the ${STORE_NAMES[store]} of all agents in namespace ${namespace}`;
     throw storageLimitExceeded(what, sum + bytes, limit, `${FIXES[store]}, also of other agents of the namespace`);
+  }
+
+  /**
+   * The share of a namespace is a part of what the other namespaces leave free, so however many of them take what they may, a part is left
+   * for the next one.
+   */
+  async #namespaceLimit(store: CountedStore, ofNamespace: number, maxAgeMs: number): Promise<number> {
+    const { maxBytes, bytes } = await this.#fill(store, maxAgeMs);
+    const ofOthers = Math.max(0, bytes - ofNamespace);
+    return Math.floor((Math.max(0, maxBytes - ofOthers) * this.#deps.limits.namespacePercent) / 100);
   }
 
   async #current(agent: ResidentAgent, store: CountedStore): Promise<Count> {
@@ -155,16 +169,18 @@ export class StorageQuota {
     if (count === undefined) return;
     count.bytes = Math.max(0, count.bytes + bytes);
     count.added = Math.max(0, count.added + bytes);
+    const fill = this.#fills.get(streamOf(store));
+    if (fill !== undefined) fill.bytes = Math.max(0, fill.bytes + bytes);
   }
 
-  async #streamSize(store: CountedStore): Promise<number> {
-    const { connection } = this.#deps;
-    const now = this.#now();
-    const known = this.#streamBytes.get(store);
-    if (known !== undefined && now - known.readAt < STREAM_SIZE_TTL_MS) return known.bytes;
-    const bytes = await streamMaxBytes(connection, streamOf(store));
-    this.#streamBytes.set(store, { bytes, readAt: now });
-    return bytes;
+  async #fill(store: CountedStore, maxAgeMs: number): Promise<{ maxBytes: number; bytes: number }> {
+    const stream = streamOf(store);
+    const readAt = this.#now();
+    const known = this.#fills.get(stream);
+    if (known !== undefined && readAt - known.readAt < maxAgeMs) return known;
+    const fill = { ...(await streamFill(this.#deps.connection, stream)), readAt };
+    this.#fills.set(stream, fill);
+    return fill;
   }
 }
 

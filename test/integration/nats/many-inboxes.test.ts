@@ -10,8 +10,8 @@ const INBOXES = 10_000;
 /** More agents than nats-server permits consumers per stream. */
 const WAITING = 1_100;
 const BATCH = 100;
-/** Streams and consumers together. */
-const MAX_ASSETS = 25;
+/** Streams and consumers together: on three servers each is a Raft group. */
+const MAX_ASSETS = 20;
 const TIMEOUT_MS = 60_000;
 
 async function inBatches<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {

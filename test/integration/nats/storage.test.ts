@@ -251,6 +251,33 @@ describe('the share of a namespace', () => {
     await sessionsOf(one).close('s');
     assert.equal(await sessionsOf(two).append('s', 0, [text(2.5 * MIB)]), 1);
   });
+
+  it('two namespaces that take all that they may leave a share for a third one', async () => {
+    const limits = { ...SMALL, sessionBytes: 3 * MIB, agentBytes: { ...SMALL.agentBytes, sessions: 256 * MIB } };
+    const { config } = await nats.gateway.manager.streams.info('KV_temper-sessions');
+    const most = Math.ceil(config.max_bytes / MIB);
+    const fill = async () => {
+      const { newAgent, sessionsOf } = setup(limits);
+      const store = sessionsOf(newAgent());
+      const refused = async (): Promise<number> => {
+        for (let stored = 0; stored <= most; stored += 1) {
+          try {
+            await store.append(`s-${stored}`, 0, [text(MIB)]);
+          } catch (error) {
+            assert.ok(isLimit(/conversations of all agents in namespace/)(error), String(error));
+            return stored;
+          }
+        }
+        return assert.fail('the namespace stored more than the bucket holds');
+      };
+      return { stored: await refused(), store };
+    };
+    const [first, second, third] = [await fill(), await fill(), await fill()];
+    const counts = [first, second, third].map(({ stored }) => stored);
+    assert.ok(first.stored > second.stored && second.stored > third.stored && third.stored > 0, counts.join(', '));
+    for (const { stored, store } of [first, second, third])
+      for (let index = 0; index < stored; index += 1) await store.close(`s-${index}`);
+  });
 });
 
 describe('bytes of waiting messages in NATS', () => {
