@@ -25,6 +25,6 @@ export class RecordingMetrics implements Metrics {
 
 function keyOf(name: keyof typeof METRICS, labels: Labels): string {
   assert.deepEqual(Object.keys(labels).sort(), [...METRICS[name].labels].sort(), `the labels of ${name}`);
-  const shown = labels['result'] ?? labels['priority'] ?? labels['reason'] ?? labels['code'];
+  const shown = labels['result'] ?? labels['priority'] ?? labels['reason'] ?? labels['code'] ?? labels['transition'];
   return shown === undefined ? name : `${name}{${shown}}`;
 }

@@ -98,6 +98,16 @@ export const METRICS = {
     labels: ['name'],
     help: 'Watches that ended within one second.',
   },
+  reflector_stalls_total: {
+    type: 'counter',
+    labels: ['name'],
+    help: 'Watches that ended because the server sent nothing, not even a bookmark, for 90 seconds.',
+  },
+  reflector_last_event_timestamp_seconds: {
+    type: 'gauge',
+    labels: ['name'],
+    help: 'Time of the last list or watch event, bookmarks included, in seconds since 1970; 0 before the first list. With one reflector per namespace the last event of any.',
+  },
   events_dropped_total: {
     type: 'counter',
     labels: ['reason'],
@@ -107,6 +117,11 @@ export const METRICS = {
     type: 'gauge',
     labels: ['name'],
     help: '1 in the leader, 0 in the other processes.',
+  },
+  leader_election_transitions_total: {
+    type: 'counter',
+    labels: ['name', 'transition'],
+    help: 'Changes of leadership of this process: acquired, released, lost.',
   },
 } as const satisfies MetricTable;
 

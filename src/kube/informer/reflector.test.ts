@@ -134,19 +134,27 @@ describe('the reflector', () => {
 
   it('a watch without data for 90 seconds is restarted, and a watch with bookmarks is kept', async () => {
     await using fixture = await aWatchedFixture();
-    const { api, clock, until, reflector } = fixture;
+    const { api, clock, until, reflector, metrics } = fixture;
     for (let minutes = 0; minutes < 4; minutes += 1) {
       const sent = clock.monotonic();
       api.bookmark();
       await until(() => clock.monotonic() - sent >= 60_000, 'a minute', 1_000);
     }
     assert.equal(api.watches, 1);
+    const lastEvent = (): number => metrics.gauges['reflector_last_event_timestamp_seconds'] ?? 0;
+    const heardAt = lastEvent();
+    assert.ok(heardAt >= 180 && heardAt <= 181 + 60, `${heardAt} s`);
+    assert.equal(metrics.counts['reflector_stalls_total'], 0);
     api.silence();
+    await clock.advance(60_000);
+    assert.equal(lastEvent(), heardAt, 'silence is no event');
     api.set('a', 55);
     await until(() => valuesOf(reflector.store)['a'] === 55, 'the missed change', 1_000);
     assert.equal(api.watches, 2);
     assert.equal(api.lists, 1);
     assert.match(fixture.lines.join(''), /StalledWatch/);
+    assert.equal(metrics.counts['reflector_stalls_total'], 1);
+    assert.ok(lastEvent() >= heardAt + 90);
   });
 
   it('a watch whose data arrived while the event loop was blocked is kept', async () => {

@@ -7,7 +7,7 @@ import { Latch } from '../../lib/async/latch.ts';
 import type { Metrics } from '../metrics.ts';
 import { type Change, type KubeObject, keyOf, type Store } from './store.ts';
 import type { Transport } from '../client/transport.ts';
-import { type WatchEvent, watchStream } from './watch-stream.ts';
+import { StalledWatch, type WatchEvent, watchStream } from './watch-stream.ts';
 
 /** The source of a change: the initial list, a watch event (or relist), or a periodic resync. */
 export type ChangeSource = 'initial' | 'change' | 'resync';
@@ -48,6 +48,13 @@ const SERVER_ERROR = 500;
 /** The status for a resourceVersion that is newer than the data of the API server; after a restore from a backup it stays too new. */
 const RESOURCE_VERSION_TOO_LARGE = 504;
 
+const COUNTERS = [
+  'reflector_lists_total',
+  'reflector_watches_total',
+  'reflector_short_watches_total',
+  'reflector_stalls_total',
+] as const;
+
 /** Keeps a store in sync with the API server: lists, then watches; watches again when the watch ends, and relists when its version expired. */
 export class Reflector<T extends KubeObject> implements AsyncDisposable {
   readonly store: Store<T>;
@@ -69,9 +76,8 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
     const { plural, group } = options.type;
     this.#name = group === '' ? plural : `${plural}.${group}`;
     this.#backoff = new Backoff({ ...BACKOFF, clock: options.clock, random: options.random });
-    for (const name of ['reflector_lists_total', 'reflector_watches_total', 'reflector_short_watches_total'] as const) {
-      this.#count(name, 0);
-    }
+    for (const name of COUNTERS) this.#count(name, 0);
+    this.#reportEvent(0);
   }
 
   /** True when the initial list is in the store. */
@@ -124,6 +130,7 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
     const changes = this.store.replace(items.map((item) => this.#transform(item)));
     this.#version = resourceVersion;
     this.#listedAt = this.#options.clock.monotonic();
+    this.#reportEvent();
     const origin = this.#synced.isOpen ? 'change' : 'initial';
     // `hasSynced` is true while the listeners run; promises resolve only afterwards.
     this.#synced.open();
@@ -139,6 +146,7 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
     this.#count('reflector_watches_total');
     for await (const batch of watchStream<T>(watch, signal)) {
       for (const event of batch) this.#applyEvent(event);
+      if (batch.length > 0) this.#reportEvent();
     }
     if (clock.monotonic() - started < MIN_WATCH_MS) {
       this.#count('reflector_short_watches_total');
@@ -158,6 +166,7 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
   /** Waits with backoff before the next attempt. Relists without a delay when the watch's resourceVersion expired, since nothing failed. */
   async #recover(error: unknown, signal: AbortSignal): Promise<void> {
     const { clock, log } = this.#options;
+    if (error instanceof StalledWatch) this.#count('reflector_stalls_total');
     const wasListing = this.#version === undefined;
     // Without the minimum age, a server that expires versions immediately would be listed in a tight loop.
     const versionExpired = isExpired(error) && !wasListing && clock.monotonic() - this.#listedAt >= MIN_WATCH_MS;
@@ -218,8 +227,13 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
     return { namespace, labelSelector, fieldSelector };
   }
 
-  #count(name: 'reflector_lists_total' | 'reflector_watches_total' | 'reflector_short_watches_total', by = 1): void {
+  #count(name: (typeof COUNTERS)[number], by = 1): void {
     this.#options.metrics.count(name, { name: this.#name }, by);
+  }
+
+  #reportEvent(milliseconds = this.#options.clock.now().getTime()): void {
+    const seconds = milliseconds / 1_000;
+    this.#options.metrics.gauge('reflector_last_event_timestamp_seconds', { name: this.#name }, seconds);
   }
 }
 

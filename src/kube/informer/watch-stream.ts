@@ -33,7 +33,7 @@ const MAX_IDLE_MS = 90_000;
 const STALL_GRACE_MS = 1_000;
 
 /** The server sent nothing for longer than the bookmark interval. */
-class StalledWatch extends Error {
+export class StalledWatch extends Error {
   override readonly name = 'StalledWatch';
 }
 

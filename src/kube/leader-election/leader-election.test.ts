@@ -89,6 +89,9 @@ describe('the leader election', () => {
     assert.equal(leases.lease?.spec['renewTime'], '1970-01-01T00:01:00.000000Z');
     assert.equal(election.isLeader(), true);
     await election[Symbol.asyncDispose]();
+    const transitions = (metric: string): number | undefined =>
+      metrics.counts[`leader_election_transitions_total{${metric}}`];
+    assert.deepEqual(['acquired', 'released', 'lost'].map(transitions), [1, 1, 0]);
   });
 
   it('a disposed leader releases the Lease, and another candidate becomes leader within three seconds', async () => {
@@ -159,6 +162,7 @@ describe('the leader election', () => {
     assert.equal(one.election.isLeader(), false);
     assert.ok(isTemperError(one.election.lost.reason, 'TEMPER_LEADERSHIP_LOST'));
     assert.equal(one.metrics.gauges['leader_election_master_status'], 0);
+    assert.equal(one.metrics.counts['leader_election_transitions_total{lost}'], 1);
     leases.reachable = true;
     await clock.advance(60_000);
     assert.equal(one.election.isLeader(), false, 'a process that lost leadership never becomes leader again');

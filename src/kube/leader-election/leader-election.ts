@@ -84,6 +84,7 @@ export class LeaderElection implements AsyncDisposable {
       throw new RangeError('leaseDuration > renewDeadline > 1.2 × retryPeriod must hold');
     }
     this.#reportStatus(0);
+    for (const transition of ['acquired', 'released', 'lost'] as const) this.#countTransition(transition, 0);
   }
 
   /** False as soon as another process might be the leader, by the clocks of this process and without any timer. */
@@ -122,7 +123,9 @@ export class LeaderElection implements AsyncDisposable {
     // Must precede the release: after it another process may write.
     this.#renewal = undefined;
     this.#reportStatus(0);
-    if (wasLeader) await this.#release();
+    if (!wasLeader) return;
+    this.#countTransition('released');
+    await this.#release();
   }
 
   async #run(): Promise<void> {
@@ -264,6 +267,7 @@ export class LeaderElection implements AsyncDisposable {
     if (!isNewLeader) return;
     this.#options.log.info({ lease: this.#options.name, identity: this.#options.identity }, 'became leader');
     this.#reportStatus(1);
+    this.#countTransition('acquired');
     this.#elected.open();
   }
 
@@ -271,6 +275,7 @@ export class LeaderElection implements AsyncDisposable {
     if (this.#lost.signal.aborted) return;
     this.#renewal = undefined;
     this.#reportStatus(0);
+    this.#countTransition('lost');
     const { name, log } = this.#options;
     log.error({ lease: name }, `leadership lost: ${reason}`);
     this.#lost.abort(
@@ -288,6 +293,10 @@ export class LeaderElection implements AsyncDisposable {
     } catch (error) {
       log.warn({ lease: name, error }, 'the lease could not be released; it expires by itself');
     }
+  }
+
+  #countTransition(transition: 'acquired' | 'released' | 'lost', by = 1): void {
+    this.#options.metrics.count('leader_election_transitions_total', { name: this.#options.name, transition }, by);
   }
 
   #reportStatus(value: 0 | 1): void {
