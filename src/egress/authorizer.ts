@@ -2,7 +2,7 @@ import type { CallOptions } from '../lib/call-options.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import type { ProxyCredentials } from './request/credentials.ts';
 
-/** A connection that a pod asks for. */
+/** A connection that a pod or a gateway asks for. */
 export interface ConnectionRequest extends ProxyCredentials {
   /** The address that the request comes from. */
   address: string;
@@ -12,6 +12,8 @@ export interface ConnectionRequest extends ProxyCredentials {
 
 /** The agent and the message that an authorized connection belongs to. */
 export interface ConnectionOwner {
+  /** What the token of the caller proves: a pod of the agent, or a gateway that executes a call of the agent. */
+  caller: 'Pod' | 'Gateway';
   agent: string;
   agentUid: string;
   namespace: string;

@@ -32,7 +32,9 @@ export class GatewayAuthorizer implements Authorizer {
     const remainingMs = member(answer, 'remainingMs');
     const isComplete = names.every((name) => textAt(answer, [name]) !== '') && typeof remainingMs === 'number';
     if (!isComplete) throw badResponse();
-    return answer as Json as unknown as EgressAuthorization;
+    // Gateways of an older release do not name the caller, which then has the limits of a pod.
+    const caller = textAt(answer, ['caller']) === 'Gateway' ? 'Gateway' : 'Pod';
+    return { ...(answer as Json as unknown as EgressAuthorization), caller };
   }
 
   async report(connections: readonly ConnectionReport[], op: CallOptions): Promise<readonly EndedConnection[]> {

@@ -7,28 +7,34 @@ import type { Clock } from '../lib/clock.ts';
 export interface ConnectionLimitOptions {
   /** Open connections of the server; further ones are closed at once. */
   max?: number;
-  /** Open connections per remote address, without those of users: many users share the addresses of the API server. */
+  /** Open connections per remote address, without those of groups. */
   perAddress?: number;
-  /** Open connections of the users of one namespace. */
-  perUsersNamespace?: number;
+  /** The same for an address that groups share; by default as many. */
+  perSharedAddress?: number;
+  /** Open connections of one group, such as the users of a namespace, which share the addresses of the API server with others. */
+  perGroup?: number;
+  /** Open connections of all groups per address. A group has no more of them than are still free, so that another one finds a place. */
+  groupsPerAddress?: number;
   /** New connections per address that carry no request with a valid token: a TLS handshake costs more than a request. */
   unauthenticated?: TokenBucketOptions;
-  /** The same for an address that users have. */
-  unauthenticatedUsers?: TokenBucketOptions;
+  /** The same for an address that groups share. */
+  unauthenticatedShared?: TokenBucketOptions;
+  /** Milliseconds for which an address counts as shared after the last request of a group. */
+  sharedAddressTtlMs?: number;
 }
 
 export const DEFAULT_MAX_CONNECTIONS = 2_500;
-const DEFAULTS: Required<ConnectionLimitOptions> = {
+const DEFAULTS: Required<Omit<ConnectionLimitOptions, 'perSharedAddress'>> = {
   max: DEFAULT_MAX_CONNECTIONS,
   perAddress: 64,
-  // More than the long polls and the requests that they may have open.
-  perUsersNamespace: 400,
+  // More than the long polls and the requests that the users of a namespace may have open.
+  perGroup: 400,
+  groupsPerAddress: Number.POSITIVE_INFINITY,
   unauthenticated: { perSecond: 10, burst: 128 },
-  unauthenticatedUsers: { perSecond: 200, burst: 2_000 },
+  unauthenticatedShared: { perSecond: 200, burst: 2_000 },
+  sharedAddressTtlMs: 600_000,
 };
-/** An address is one of users this long after the last request of a user. */
-const USERS_ADDRESS_TTL_MS = 600_000;
-const MAX_USERS_ADDRESSES = 1_000;
+const MAX_SHARED_ADDRESSES = 1_000;
 const CACHE_SIZE = 20_000;
 
 /** Why the server closed or refused a connection. */
@@ -54,10 +60,11 @@ export const CONNECTION_TIMEOUTS = {
   maxHeaderSize: 16_384,
 } as const;
 
-/** A connection that counts against its address, or against the users of a namespace. */
+/** A connection that counts against its address, or against a group. */
 interface Connection {
   address: string;
-  countedBy: string;
+  /** Undefined: it counts against its address. */
+  group?: string;
   /** Whether a request with a valid token arrived on it. */
   authenticated: boolean;
 }
@@ -72,23 +79,28 @@ export interface ConnectionLimitDeps {
 export class ConnectionLimits {
   readonly #deps: ConnectionLimitDeps;
   readonly #options: Required<ConnectionLimitOptions>;
-  /** Open connections by what they count against. */
-  readonly #counts = new Map<string, number>();
+  /** Open connections by address, without those of groups. */
+  readonly #ofAddresses = new Counts();
+  readonly #ofGroups = new Counts();
+  /** Open connections of groups by address. */
+  readonly #groupsOfAddresses = new Counts();
   /** Open connections by address and port. */
   readonly #connections = new Map<string, Connection>();
-  /** By address, and by `users/<address>` for an address that users have. */
+  /** By address, and by `shared/<address>` for an address that groups share. */
   readonly #handshakes = new LRUCache<string, TokenBucket>({
     max: CACHE_SIZE,
     memoMethod: (key) => {
-      const { unauthenticated, unauthenticatedUsers } = this.#options;
-      return new TokenBucket(this.#deps.clock, key.startsWith('users/') ? unauthenticatedUsers : unauthenticated);
+      const { unauthenticated, unauthenticatedShared } = this.#options;
+      return new TokenBucket(this.#deps.clock, key.startsWith('shared/') ? unauthenticatedShared : unauthenticated);
     },
   });
-  readonly #usersAddresses = new LRUCache<string, true>({ max: MAX_USERS_ADDRESSES, ttl: USERS_ADDRESS_TTL_MS });
+  readonly #sharedAddresses: LRUCache<string, true>;
 
   constructor(deps: ConnectionLimitDeps, options: ConnectionLimitOptions = {}) {
     this.#deps = deps;
-    this.#options = { ...DEFAULTS, ...options };
+    const limits = { ...DEFAULTS, ...options };
+    this.#options = { ...limits, perSharedAddress: options.perSharedAddress ?? limits.perAddress };
+    this.#sharedAddresses = new LRUCache({ max: MAX_SHARED_ADDRESSES, ttl: this.#options.sharedAddressTtlMs });
   }
 
   watch(server: Server): void {
@@ -115,22 +127,25 @@ export class ConnectionLimits {
   }
 
   /**
-   * Counts the connection against a group, such as the users of a namespace, instead of its address. False when the group has as many as
-   * it may; the caller then closes it.
+   * Counts the connection against a group instead of its address, which then counts as shared. False when the group has as many as it may;
+   * the caller then closes it. Only a valid token may lead here.
    */
   countForGroup(socket: Socket, group: string): boolean {
     const connection = this.#connections.get(keyOf(socket));
     // The peer is gone already.
     if (connection === undefined) return true;
-    this.#usersAddresses.set(connection.address, true);
-    if (connection.countedBy !== connection.address) return true;
-    if ((this.#counts.get(group) ?? 0) >= this.#options.perUsersNamespace) {
-      this.#deps.onRefused('namespace', connection.address);
+    const { address } = connection;
+    this.#sharedAddresses.set(address, true);
+    if (connection.group !== undefined) return true;
+    const { perGroup, groupsPerAddress } = this.#options;
+    const free = groupsPerAddress - this.#groupsOfAddresses.of(address);
+    if (this.#ofGroups.of(group) >= Math.min(perGroup, free)) {
+      this.#deps.onRefused('namespace', address);
       return false;
     }
-    this.#change(connection.countedBy, -1);
-    connection.countedBy = group;
-    this.#change(group, 1);
+    this.#count(connection, -1);
+    connection.group = group;
+    this.#count(connection, 1);
     return true;
   }
 
@@ -145,31 +160,52 @@ export class ConnectionLimits {
       return;
     }
     const key = keyOf(socket);
-    this.#connections.set(key, { address, countedBy: address, authenticated: false });
-    this.#change(address, 1);
+    const connection = { address, authenticated: false };
+    this.#connections.set(key, connection);
+    this.#count(connection, 1);
     socket.once('close', () => this.#forget(key));
   }
 
   #refusalOf(address: string): ConnectionRefusal | undefined {
-    if ((this.#counts.get(address) ?? 0) >= this.#options.perAddress) return 'address';
+    const { perAddress, perSharedAddress } = this.#options;
+    const max = this.#sharedAddresses.has(address) ? perSharedAddress : perAddress;
+    if (this.#ofAddresses.of(address) >= max) return 'address';
     return this.#handshakesOf(address).tryTake() ? undefined : 'unauthenticated';
   }
 
   #handshakesOf(address: string): TokenBucket {
-    return this.#handshakes.memo(this.#usersAddresses.has(address) ? `users/${address}` : address);
+    return this.#handshakes.memo(this.#sharedAddresses.has(address) ? `shared/${address}` : address);
   }
 
   #forget(key: string): void {
     const connection = this.#connections.get(key);
     if (connection === undefined) return;
     this.#connections.delete(key);
-    this.#change(connection.countedBy, -1);
+    this.#count(connection, -1);
   }
 
-  #change(counter: string, by: number): void {
-    const left = (this.#counts.get(counter) ?? 0) + by;
-    if (left > 0) this.#counts.set(counter, left);
-    else this.#counts.delete(counter);
+  #count({ address, group }: Connection, by: number): void {
+    if (group === undefined) {
+      this.#ofAddresses.add(address, by);
+      return;
+    }
+    this.#ofGroups.add(group, by);
+    this.#groupsOfAddresses.add(address, by);
+  }
+}
+
+/** Numbers by name; without a number it is 0. */
+class Counts {
+  readonly #counts = new Map<string, number>();
+
+  of(name: string): number {
+    return this.#counts.get(name) ?? 0;
+  }
+
+  add(name: string, by: number): void {
+    const count = this.of(name) + by;
+    if (count > 0) this.#counts.set(name, count);
+    else this.#counts.delete(name);
   }
 }
 

@@ -430,7 +430,7 @@ export const EGRESS_METRICS = {
   temper_egress_refused_connections_total: {
     type: 'counter',
     labels: ['reason'],
-    help: 'Connections of clients that were closed before a request, by reason: address, unauthenticated, total, tls, request.',
+    help: 'Connections of clients that were not served, by reason: address, unauthenticated, namespace, total, tls, request.',
   },
 } as const satisfies MetricTable;
 

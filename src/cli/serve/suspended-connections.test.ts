@@ -107,8 +107,8 @@ function openCluster(network: Network) {
   });
   const reporter = new ConnectionReporter({ clock, log, connections, authorizer: new GatewayAuthorizer({ call }) });
   const connection = connections.open(
-    { ...OWNER, remainingMs: 600_000 },
-    { deliveryToken: tokens.sign(CLAIMS), ...HOST },
+    { caller: 'Pod', agentUid: 'a-1', remainingMs: 600_000 },
+    { deliveryToken: tokens.sign(CLAIMS), address: '10.0.0.7', ...HOST },
   );
   const suspend = (what: Suspended): void => {
     if (what === 'agent') agents.set(buildAgent(true));

@@ -11,7 +11,8 @@ import type { OpenConnection } from './open-connection.ts';
 import { DEFAULT_LIMITS, OpenConnections } from './open-connections.ts';
 
 const log = createLogger({ level: 'silent', destination: { write: () => true }, secrets: createSecretRedactor() });
-const OWNER = { agent: 'anna', agentUid: 'uid-1', namespace: 'team-a', session: 's', message: 'm', remainingMs: 1e9 };
+const OWNER = { caller: 'Pod', agentUid: 'uid-1', remainingMs: 1e9 } as const;
+const REQUEST = { deliveryToken: 'd1.x.y', address: '10.0.0.7', host: 'api.example.com', port: 443 };
 
 /** Reports with a clock that the test moves. `answer` is called for each report. */
 function world(answer: (reports: readonly ConnectionReport[]) => Promise<[]>) {
@@ -19,8 +20,7 @@ function world(answer: (reports: readonly ConnectionReport[]) => Promise<[]>) {
   const ids = createIds(() => 0, Math.random);
   const connections = new OpenConnections({ limits: DEFAULT_LIMITS, ids, onReportDue: () => reporter.due() });
   const reporter = new ConnectionReporter({ clock, log, connections, authorizer: { report: answer } });
-  const open = (): OpenConnection =>
-    connections.open(OWNER, { deliveryToken: 'd1.x.y', host: 'api.example.com', port: 443 });
+  const open = (): OpenConnection => connections.open(OWNER, REQUEST);
   return { clock, connections, reporter, open };
 }
 

@@ -8,6 +8,7 @@ import type { Target } from '../../net/targets.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { EgressMetrics } from '../../telemetry/temper-metrics.ts';
 import { credentialsOf } from '../request/credentials.ts';
+import type { ConnectionOwner } from '../authorizer.ts';
 import type { Route } from '../route/route.ts';
 import type { Admission } from './admission.ts';
 import type { OpenConnection } from './open-connection.ts';
@@ -21,8 +22,8 @@ export interface ExchangeDeps {
   admission: Admission;
   connections: OpenConnections;
   metrics: Pick<EgressMetrics, 'count'>;
-  /** Called when the request of a client is authorized. */
-  onAuthorized: (client: Socket) => void;
+  /** Called when the request of a client is authorized. Throws TEMPER_RATE_LIMITED when its owner has as many connections as it may. */
+  onAuthorized: (client: Socket, owner: ConnectionOwner) => void;
 }
 
 const DIAL_TIMEOUT_MS = 5_000;
@@ -62,9 +63,12 @@ export class Exchange {
     const { admission, connections, onAuthorized } = this.#deps;
     const credentials = credentialsOf(this.#request.headers);
     const address = this.#client.remoteAddress ?? '';
-    const authorized = await admission.authorize({ ...credentials, address, host, port }, this.#clientGone.signal);
-    onAuthorized(this.#client);
-    const connection = connections.open(authorized, { ...credentials, host, port });
+    const asked = { ...credentials, address, host, port };
+    const authorized = await admission.authorize(asked, this.#clientGone.signal);
+    const { message: messageId, remainingMs: _remainingMs, ...owner } = authorized;
+    this.note({ ...owner, messageId });
+    onAuthorized(this.#client, authorized);
+    const connection = connections.open(authorized, asked);
     this.#connection = connection;
     const signal = AbortSignal.any([this.#clientGone.signal, connection.signal]);
     const upstream = await this.#dial(target, signal);
@@ -90,12 +94,9 @@ export class Exchange {
     this.#upstream?.destroy();
     const error = failure === undefined ? undefined : this.#causeOf(failure);
     if (this.#connection !== undefined) this.#deps.connections.close(this.#connection);
-    const { owner, bytes } = this.#connection ?? {};
-    const { message: messageId, ...agent } = owner ?? {};
+    const { bytes } = this.#connection ?? {};
     const line = {
       ...this.#facts,
-      ...agent,
-      ...(messageId === undefined ? {} : { messageId }),
       outcome: error?.code ?? 'ok',
       ...(bytes === undefined ? {} : { sentBytes: bytes.sent, receivedBytes: bytes.received }),
       durationMs: Math.round(this.#deps.clock.monotonic() - this.#startedAt),

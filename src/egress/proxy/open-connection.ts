@@ -1,11 +1,10 @@
 import { TemperError } from '../../lib/errors.ts';
-import type { ConnectionOwner, ConnectionReport } from '../authorizer.ts';
+import type { ConnectionReport } from '../authorizer.ts';
 
 export type Direction = 'sent' | 'received';
 
 export interface OpenConnectionOptions {
   id: string;
-  owner: ConnectionOwner;
   deliveryToken: string;
   host: string;
   port: number;
@@ -34,10 +33,6 @@ export class OpenConnection {
 
   get id(): string {
     return this.#options.id;
-  }
-
-  get owner(): ConnectionOwner {
-    return this.#options.owner;
   }
 
   /** Aborts when the connection must end; the reason is a TemperError. */

@@ -4,7 +4,7 @@ import type { AuthorizedConnection } from '../authorizer.ts';
 import { OpenConnection } from './open-connection.ts';
 
 export interface OpenConnectionLimits {
-  /** Open connections of one agent, at this replica. */
+  /** Open connections of one agent from one address, its pod or a gateway, at this replica. */
   perAgent: number;
   /** Milliseconds after which a connection ends, even before the deadline of its message. */
   maxDurationMs: number;
@@ -22,6 +22,8 @@ export const DEFAULT_LIMITS: OpenConnectionLimits = {
 interface Entry {
   connection: OpenConnection;
   timer: NodeJS.Timeout;
+  /** What it counts against. */
+  counter: string;
 }
 
 /** The authorized connections of this process, and those that ended with bytes to report. */
@@ -31,7 +33,8 @@ export class OpenConnections {
   readonly #onReportDue: () => void;
   readonly #open = new Map<string, Entry>();
   readonly #closed = new Set<OpenConnection>();
-  readonly #perAgent = new Map<string, number>();
+  /** By address and agent. */
+  readonly #counts = new Map<string, number>();
 
   constructor(options: { limits: OpenConnectionLimits; ids: IdGenerator; onReportDue: () => void }) {
     this.#limits = options.limits;
@@ -50,21 +53,20 @@ export class OpenConnections {
 
   /** Throws TEMPER_RATE_LIMITED when the agent has as many open connections as it may. Close every connection. */
   open(
-    authorized: AuthorizedConnection,
-    request: { deliveryToken: string; host: string; port: number },
+    { caller, agentUid, remainingMs }: Pick<AuthorizedConnection, 'caller' | 'agentUid' | 'remainingMs'>,
+    request: { deliveryToken: string; address: string; host: string; port: number },
   ): OpenConnection {
     const { perAgent, maxDurationMs, ...bytes } = this.#limits;
-    const { remainingMs, ...owner } = authorized;
-    const count = this.#perAgent.get(owner.agentUid) ?? 0;
+    const counter = `${request.address} ${agentUid}`;
+    const count = this.#counts.get(counter) ?? 0;
     if (count >= perAgent) {
-      throw new TemperError('TEMPER_RATE_LIMITED', `the agent has ${count} open connections, as many as it may`, {
-        retry: 1_000,
-      });
+      const through = caller === 'Gateway' ? ' through this gateway' : '';
+      const message = `the agent has ${count} open connections${through}, as many as it may`;
+      throw new TemperError('TEMPER_RATE_LIMITED', message, { retry: 1_000 });
     }
     const connection = new OpenConnection({
       ...bytes,
       id: this.#ids.next('connection'),
-      owner,
       deliveryToken: request.deliveryToken,
       host: request.host,
       port: request.port,
@@ -72,8 +74,8 @@ export class OpenConnections {
     });
     const duration = Math.max(0, Math.min(remainingMs, maxDurationMs));
     const timer = setTimeout(() => connection.end(expired()), duration);
-    this.#perAgent.set(owner.agentUid, count + 1);
-    this.#open.set(connection.id, { connection, timer });
+    this.#counts.set(counter, count + 1);
+    this.#open.set(connection.id, { connection, timer, counter });
     return connection;
   }
 
@@ -82,10 +84,9 @@ export class OpenConnections {
     if (entry === undefined) return;
     clearTimeout(entry.timer);
     this.#open.delete(connection.id);
-    const { agentUid } = connection.owner;
-    const left = (this.#perAgent.get(agentUid) ?? 0) - 1;
-    if (left > 0) this.#perAgent.set(agentUid, left);
-    else this.#perAgent.delete(agentUid);
+    const left = (this.#counts.get(entry.counter) ?? 0) - 1;
+    if (left > 0) this.#counts.set(entry.counter, left);
+    else this.#counts.delete(entry.counter);
     if (connection.unreportedBytes > 0) this.#closed.add(connection);
   }
 

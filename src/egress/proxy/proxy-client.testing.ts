@@ -51,10 +51,18 @@ export class ProxyClient {
 
   /** Closes a connection that the host keeps open, once the answer begins. */
   async getAndLeave(authority: string): Promise<string> {
-    const socket = await this.#request(authority, 'GET /', { head: CREDENTIALS, connection: 'keep-alive' });
-    const [chunk] = (await once(socket, 'data')) as [Buffer];
+    const { socket, chunk } = await this.getAndHold(authority, '/', CREDENTIALS);
     socket.destroy();
-    return String(chunk);
+    return chunk;
+  }
+
+  /** The beginning of an answer, on a connection that stays open. */
+  async getAndHold(authority: string, path: string, head: string): Promise<{ socket: TLSSocket; chunk: string }> {
+    const socket = await this.#request(authority, `GET ${path}`, { head, connection: 'keep-alive' });
+    const closed = new AbortController();
+    socket.once('close', () => closed.abort(new Error('the connection was closed before its answer')));
+    const [chunk] = (await once(socket, 'data', { signal: closed.signal })) as [Buffer];
+    return { socket, chunk: String(chunk) };
   }
 
   async #request(

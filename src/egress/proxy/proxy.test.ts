@@ -53,6 +53,7 @@ describe('a tunnel through the proxy', { timeout: 600_000 }, () => {
       port: 443,
       address: PUBLIC,
       encryptedHello: false,
+      caller: 'Pod',
       agent: 'anna',
       agentUid: 'uid-1',
       namespace: 'team-a',
@@ -362,6 +363,49 @@ describe('clients that hold the proxy up', { timeout: 600_000 }, () => {
     await start({ connectionLimits: { perAddress: 5 } });
     await Promise.all(Array.from({ length: 5 }, () => test.open()));
     await assert.rejects(test.open());
+  });
+
+  it('the connections of a gateway count for the namespaces of its agents, and one namespace leaves the others a place', async () => {
+    await start({ connectionLimits: { perAddress: 3, perSharedAddress: 3, perGroup: 4, groupsPerAddress: 8 } });
+    const head = (token: string): string => CREDENTIALS.replace('a.b.c', token);
+    test.authorizer.owner = ({ token }) => ({ caller: 'Gateway', namespace: token, agentUid: token });
+    const open = (token: string): Promise<unknown> => test.tunnel('api.example.com:443', head(token));
+    for (let count = 0; count < 4; count += 1) await open('team-a');
+    await assert.rejects(open('team-a'), /429 .*TEMPER_RATE_LIMITED.*namespace team-a .* through this gateway/s);
+    await open('team-b');
+    await open('team-b');
+    // Two places are free: a namespace with as many leaves them to those with fewer.
+    await assert.rejects(open('team-b'), /429 .*TEMPER_RATE_LIMITED.*namespace team-b/s);
+    await open('team-c');
+    const refused = (await auditLines(2)).map(({ caller, namespace, outcome }) => [caller, namespace, outcome]);
+    assert.deepEqual(refused, [
+      ['Gateway', 'team-a', 'TEMPER_RATE_LIMITED'],
+      ['Gateway', 'team-b', 'TEMPER_RATE_LIMITED'],
+    ]);
+  });
+
+  it('an address of a gateway has a limited number of connections without a valid token', async () => {
+    await start({ connectionLimits: { perAddress: 2, perSharedAddress: 4 } });
+    test.authorizer.owner = () => ({ caller: 'Gateway' });
+    await Promise.all([test.open(), test.open()]);
+    await assert.rejects(test.open());
+    test.destroyAll();
+    await pollAssertion('a tunnel', () => test.tunnel('api.example.com:443'));
+    for (let count = 0; count < 4; count += 1) await test.open();
+    await assert.rejects(test.open());
+  });
+
+  it('the connections of an agent through its pod and through a gateway have a limit each', async () => {
+    const { connections } = await start({ limits: { perAgent: 1 } });
+    const open = (caller: 'Pod' | 'Gateway', address: string) =>
+      connections.open(
+        { caller, agentUid: 'uid-1', remainingMs: 60_000 },
+        { deliveryToken: 'd1.x.y', address, host: 'api.example.com', port: 443 },
+      );
+    const opened = [open('Pod', '10.0.0.7'), open('Gateway', '10.0.0.8')];
+    assert.throws(() => open('Gateway', '10.0.0.8'), /1 open connections through this gateway/);
+    for (const connection of opened) connections.close(connection);
+    connections.close(open('Gateway', '10.0.0.8'));
   });
 
   it('tunnels to many hosts are no connections without a valid token', async () => {

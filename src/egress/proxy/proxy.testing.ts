@@ -9,7 +9,13 @@ import { ulids } from '../../lib/ids.ts';
 import type { Network } from '../../net/dialer.ts';
 import { createLogger } from '../../telemetry/log.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
-import type { Authorizer, ConnectionReport, ConnectionRequest, EndedConnection } from '../authorizer.ts';
+import type {
+  Authorizer,
+  ConnectionOwner,
+  ConnectionReport,
+  ConnectionRequest,
+  EndedConnection,
+} from '../authorizer.ts';
 import { directRoute } from '../route/route.ts';
 import { Admission } from './admission.ts';
 import { ConnectionReporter } from './connection-reporter.ts';
@@ -19,6 +25,14 @@ import { createProxyServer, type ProxyServerOptions } from './server.ts';
 
 const TLS = new URL('../../../test/fixtures/tls/', import.meta.url);
 export const PUBLIC = '93.184.215.14';
+const OWNER: ConnectionOwner = {
+  caller: 'Pod',
+  agent: 'anna',
+  agentUid: 'uid-1',
+  namespace: 'team-a',
+  session: 's-1',
+  message: 'm-1',
+};
 
 /** Allows the hosts below `example.com`, and what a test sets. */
 class TestAuthorizer implements Authorizer {
@@ -27,6 +41,7 @@ class TestAuthorizer implements Authorizer {
   ended: (connection: ConnectionReport) => EndedConnection | undefined = () => undefined;
   isAllowed = (host: string): boolean => host.endsWith('.example.com') || host === PUBLIC;
   remainingMs = 60_000;
+  owner: (request: ConnectionRequest) => Partial<ConnectionOwner> = () => ({});
   failure: Error | undefined;
 
   async authorize(request: ConnectionRequest) {
@@ -34,7 +49,7 @@ class TestAuthorizer implements Authorizer {
     if (this.failure !== undefined) throw this.failure;
     if (!this.isAllowed(request.host)) throw new TemperError('TEMPER_POLICY_DENIED', `${request.host} is not granted`);
     const { remainingMs } = this;
-    return { agent: 'anna', agentUid: 'uid-1', namespace: 'team-a', session: 's-1', message: 'm-1', remainingMs };
+    return { ...OWNER, ...this.owner(request), remainingMs };
   }
 
   async report(connections: readonly ConnectionReport[]): Promise<EndedConnection[]> {

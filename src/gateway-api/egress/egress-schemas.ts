@@ -16,19 +16,22 @@ export const EgressAuthorizationRequest = Type.Object(
     token: Type.String({
       pattern: '^[A-Za-z0-9_.=-]+$',
       maxLength: 8_192,
-      description: 'The token of the pod for the audience of the proxy.',
+      description: 'The token of the pod, or of a gateway, for the audience of the proxy.',
     }),
     deliveryToken: DeliveryToken,
-    address: Type.String({ maxLength: 64, description: 'The address of the pod, as the proxy sees it.' }),
+    address: Type.String({ maxLength: 64, description: 'The address of the caller, as the proxy sees it.' }),
     host: Host,
     port: Port,
   },
-  { ...closed, description: 'A pod asks the egress proxy for a connection.' },
+  { ...closed, description: 'A pod or a gateway asks the egress proxy for a connection.' },
 );
 export type EgressAuthorizationRequest = Static<typeof EgressAuthorizationRequest>;
 
 export const EgressAuthorization = Type.Object(
   {
+    caller: Type.Enum(['Pod', 'Gateway'], {
+      description: 'What the token proves: a pod of the agent, or a gateway that executes a call of the agent.',
+    }),
     agent: AgentName,
     agentUid: Type.String(),
     namespace: Type.String(),

@@ -7,7 +7,7 @@ export interface Shares {
 }
 
 /** Calls at the same time at one replica. A call holds at most the bytes of one answer. */
-const SHARES: Shares = { agent: 4, namespace: 16, all: 64 };
+export const SHARES: Shares = { agent: 4, namespace: 16, all: 64 };
 
 interface CallShareOptions {
   /** The plural noun of what is shared, for error messages. */

@@ -11,6 +11,7 @@ import { PRIVATE_NETWORK_RULE } from '../../policy/private-data/sources.ts';
 import { aSnapshot } from '../../policy/policy.testing.ts';
 import type { AgentState } from '../agent-state.ts';
 import { createDeliveryTokens, type DeliveryTokenClaims } from '../delivery/token.ts';
+import { namedOwner } from '../../gateway-api/egress/named-owner.ts';
 import { POD } from '../http/pod.testing.ts';
 import { authorizeConnection, type EgressDeps, reviewConnections } from './connections.ts';
 
@@ -159,6 +160,7 @@ describe('connections through the egress proxy', () => {
 
   it('a connection that the policy allows belongs to the message, up to its deadline, and costs nothing yet', async () => {
     assert.deepEqual(await ask(), {
+      caller: 'Pod',
       agent: 'scout',
       agentUid: 'a-1',
       namespace: 'team-a',
@@ -200,12 +202,20 @@ describe('connections through the egress proxy', () => {
   it('a gateway connects to the host that another gateway signed for a call, and a pod cannot use such a token', async () => {
     setup.allowed = [];
     const connects = { ...HOST, by: 'Connection' } as const;
-    assert.equal((await ask({ token: 'gateway', claims: { connects } })).agent, 'scout');
+    const { caller, agent } = await ask({ token: 'gateway', claims: { connects } });
+    assert.deepEqual([caller, agent], ['Gateway', 'scout']);
     await refused(ask({ claims: { connects } }), 'TEMPER_DELIVERY_TOKEN_INVALID');
     await refused(ask({ token: 'gateway', claims: { connects }, port: 8443 }), 'TEMPER_DELIVERY_TOKEN_INVALID');
     await refused(ask({ token: 'gateway' }), 'TEMPER_DELIVERY_TOKEN_INVALID');
     setup.suspended = true;
     await refused(ask({ token: 'gateway', claims: { connects } }), 'TEMPER_AGENT_SUSPENDED');
+  });
+
+  it('the egress proxy reads the agent of a delivery token without the key, and nothing in other texts', () => {
+    assert.deepEqual(namedOwner(tokens.sign(CLAIMS)), { namespace: 'team-a', agentUid: 'a-1' });
+    for (const text of ['', 'd1', 'd1..', 'd1.x.y', `d1.${Buffer.from('{"namespace":1}').toString('base64url')}.y`]) {
+      assert.equal(namedOwner(text), undefined, text);
+    }
   });
 
   it('without a connection of the platform the policy of the agent decides about the host of a call', async () => {

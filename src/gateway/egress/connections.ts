@@ -25,7 +25,7 @@ type Reported = EgressReport['connections'][number];
 
 /**
  * Allows one connection: the pod is bound to the agent of the message, the message is in work, the policy allows the host, and the quota is
- * not used up. Throws the errors of `Authenticator.pod`, of the delivery token, TEMPER_POLICY_DENIED, TEMPER_QUOTA_EXCEEDED and
+ * not used up. The answer says what the token of the caller proves. Throws the errors of `Authenticator.pod`, of the delivery token, TEMPER_POLICY_DENIED, TEMPER_QUOTA_EXCEEDED and
  * TEMPER_LEDGER_UNAVAILABLE.
  */
 export async function authorizeConnection(
@@ -43,7 +43,8 @@ export async function authorizeConnection(
   await chargeNetwork(delivery.state, 0, deps, op);
   const { agent, agentUid, namespace, session, message, deadline } = delivery.claims;
   const remainingMs = Math.max(0, Date.parse(deadline) - deps.clock.now().getTime());
-  return { agent, agentUid, namespace, session, message, remainingMs };
+  const kind = caller.kind === 'pod' ? 'Pod' : 'Gateway';
+  return { caller: kind, agent, agentUid, namespace, session, message, remainingMs };
 }
 
 /**

@@ -192,12 +192,12 @@ export class ModelGatewayFixture implements AsyncDisposable {
     });
   }
 
-  setAgent(name: string, spec: Partial<AgentSpec> = {}, policy = 'standard'): string {
+  setAgent(name: string, spec: Partial<AgentSpec> = {}, policy = 'standard', namespace = NAMESPACE): string {
     const uid = `uid-${name}`;
     this.#agents.set({
       apiVersion: 'temper.dev/v1alpha1',
       kind: 'Agent',
-      metadata: { name, namespace: NAMESPACE, uid, resourceVersion: String((this.#serial += 1)) },
+      metadata: { name, namespace, uid, resourceVersion: String((this.#serial += 1)) },
       spec: {
         trustPolicyRef: { name: policy },
         model: { primary: 'default/default' },
@@ -208,11 +208,11 @@ export class ModelGatewayFixture implements AsyncDisposable {
     return uid;
   }
 
-  setPolicy(name: string, spec: TrustPolicySpec): TrustPolicy {
+  setPolicy(name: string, spec: TrustPolicySpec, namespace = NAMESPACE): TrustPolicy {
     const metadata = {
       name,
-      namespace: NAMESPACE,
-      uid: `uid-policy-${name}`,
+      namespace,
+      uid: namespace === NAMESPACE ? `uid-policy-${name}` : `uid-policy-${namespace}-${name}`,
       resourceVersion: String((this.#serial += 1)),
     };
     const policy: TrustPolicy = { apiVersion: 'temper.dev/v1alpha1', kind: 'TrustPolicy', metadata, spec };

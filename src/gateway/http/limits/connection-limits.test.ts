@@ -32,7 +32,7 @@ describe('limits of connections', () => {
   const warnings = (reason: string) => test.lines.filter((line) => line.includes(`"reason":"${reason}"`));
 
   it('the users of one namespace have a limited number of connections, and those of other namespaces keep theirs', async () => {
-    await start({ perAddress: 3, perUsersNamespace: 2 });
+    await start({ perAddress: 3, perGroup: 2 });
     assert.equal(statusOf(await send(userRequest('team-a'))), 200);
     assert.equal(statusOf(await send(userRequest('team-a'))), 200);
     const refused = await test.exchange(userRequest('team-a'));
@@ -55,7 +55,7 @@ describe('limits of connections', () => {
   it('an address that users have may open more connections without a valid token', async () => {
     await start({
       unauthenticated: { perSecond: REFILLED_NEVER, burst: 2 },
-      unauthenticatedUsers: { perSecond: REFILLED_NEVER, burst: 10 },
+      unauthenticatedShared: { perSecond: REFILLED_NEVER, burst: 10 },
     });
     await send(userRequest('team-a'));
     for (let index = 0; index < 10; index += 1) await test.open();

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:https';
+import type { TLSSocket } from 'node:tls';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -18,7 +19,7 @@ import type { ErrorCode } from '../../../../src/lib/error-codes.ts';
 import { platformTrust } from '../../../../src/net/proxied-connection.ts';
 import { egressFetch } from '../../../../src/pod/agent/egress-fetch.ts';
 import { callBrokered } from '../../../support/gateway/brokered-caller.ts';
-import { pollValue } from '../../../support/poll.ts';
+import { pollAssertion, pollValue } from '../../../support/poll.ts';
 import { NEVER_ABORTED } from '../../../support/stubs.ts';
 import {
   brokeredCapabilities,
@@ -67,6 +68,7 @@ export function egressSuite(open: () => EgressSetup): void {
         if (url === '/echo') response.setHeader('content-type', 'application/json').end(JSON.stringify(asked(request)));
         else if (url === '/moved')
           response.writeHead(302, { location: 'https://169.254.169.254/latest/meta-data/' }).end();
+        else if (url === '/held') response.write('a');
         else response.end(Buffer.alloc(Number(url?.slice(1)), 'a'));
       });
       await new Promise<void>((done) => target.listen(0, '127.0.0.1', done));
@@ -274,23 +276,61 @@ export function egressSuite(open: () => EgressSetup): void {
         await failsWith('TEMPER_QUOTA_EXCEEDED', callTool('limited', 'find', 's-2', 'message-2'), /toolCallsPerMinute/);
       });
 
-      it('no pod uses the token that a gateway made for a connection', async () => {
-        setUser('thief');
-        const { fixture } = open();
-        const claims = {
-          agentUid: 'uid-thief',
-          agent: 'thief',
-          namespace: 'team-a',
-          podUid: 'pod-thief',
+      /** As a gateway signs it for a connection of a call. */
+      const connectionToken = (agent: string, namespace = 'team-a'): string =>
+        open().fixture.deliveryTokens.sign({
+          agentUid: `uid-${agent}`,
+          agent,
+          namespace,
+          podUid: `pod-${agent}`,
           message: 'message-1',
           session: 's1',
           root: 'root-1',
           depth: 0,
           deadline: new Date(Date.now() + 600_000).toISOString(),
           at: { streamSequence: 1, deliveries: 1 },
-          connects: { host: 'api.example.com', port: 443, by: 'Connection' } as const,
+          connects: { host: 'api.example.com', port: 443, by: 'Connection' },
+        });
+
+      it('a namespace that has all the connections it may have through a gateway leaves another one its own', async () => {
+        const { fixture } = open();
+        const hoarders = ['hoarder-1', 'hoarder-2', 'hoarder-3', 'hoarder-4'];
+        for (const hoarder of hoarders) setUser(hoarder);
+        fixture.setPolicy('brokered', { level: { initial: 'standard' } }, 'team-b');
+        fixture.setAgent('bystander', {}, 'brokered', 'team-b');
+        const hold = (agent: string) => client.getAndHold(HOST, '/held', head(GATEWAY_TOKEN, connectionToken(agent)));
+        const limit = pLimit(8);
+        const held = hoarders
+          .slice(0, 3)
+          .flatMap((agent) => Array.from({ length: 32 }, (): { agent: string; socket?: TLSSocket } => ({ agent })));
+        const refill = async (): Promise<void> => {
+          const missing = held.filter(({ socket }) => socket?.destroyed !== false);
+          const opening = missing.map((one) => limit(async () => (one.socket = (await hold(one.agent)).socket)));
+          await Promise.allSettled(opening);
         };
-        const token = fixture.deliveryTokens.sign(claims);
+        const whenFull = /429 .*TEMPER_RATE_LIMITED.*namespace team-a/s;
+        // On a slow machine the proxy ends connections that no gateway confirms in time; they are opened again.
+        const fill = async (): Promise<void> => {
+          await refill();
+          await refused(GATEWAY_TOKEN, HOST, whenFull, connectionToken('hoarder-4'));
+        };
+        await pollAssertion('all connections of the namespace', fill, { timeoutMs: 300_000 });
+        const answer = await client.get(HOST, '/5', head(GATEWAY_TOKEN, connectionToken('bystander', 'team-b')));
+        assert.match(answer, /^HTTP\/1\.1 200 .*aaaaa$/s);
+        for (const { socket } of held) socket?.destroy();
+        await pollAssertion('the line of the request', () => {
+          const lines = proxy.lines.filter(({ agent }) => agent === 'bystander');
+          assert.deepEqual(
+            lines.map(({ caller, namespace, outcome }) => [caller, namespace, outcome]),
+            [['Gateway', 'team-b', 'ok']],
+          );
+        });
+      });
+
+      it('no pod uses the token that a gateway made for a connection', async () => {
+        setUser('thief');
+        const { fixture } = open();
+        const token = connectionToken('thief');
         await refused('thief', HOST, /407 .*TEMPER_DELIVERY_TOKEN_INVALID.*of a gateway/s, token);
         await refused(GATEWAY_TOKEN, 'other.example.com:443', /407 .*TEMPER_DELIVERY_TOKEN_INVALID.*this host/s, token);
         await refused(GATEWAY_TOKEN, HOST, /407 .*TEMPER_DELIVERY_TOKEN_INVALID/s, fixture.deliveryToken('thief'));
