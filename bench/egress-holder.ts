@@ -29,7 +29,7 @@ process.on('message', () => {
 });
 process.once('disconnect', () => stop.abort());
 await runEgress(config, {
-  log,
+  createLog: () => log,
   signal: stop.signal,
   network,
   listening: (addresses) => process.send?.(addresses),

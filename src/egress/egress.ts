@@ -9,7 +9,7 @@ import { systemClock as clock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
 import { ulids } from '../lib/ids.ts';
 import { createSystemNetwork, type Network } from '../net/dialer.ts';
-import type { Logger } from '../telemetry/log.ts';
+import type { Logger, LogLevel } from '../telemetry/log.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 import { EGRESS_METRICS } from '../telemetry/temper-metrics.ts';
 import type { EgressConfig } from './config.ts';
@@ -23,7 +23,8 @@ import { DEFAULT_LIMITS, OpenConnections } from './proxy/open-connections.ts';
 import { createProxyServer, type ProxyServerOptions } from './proxy/server.ts';
 
 export interface EgressRun {
-  log: Logger;
+  /** A log that leaves out the lines below the level. */
+  createLog: (level: LogLevel) => Logger;
   /** Starts the drain. */
   signal: AbortSignal;
   /** Version of the software, for metrics. */
@@ -43,7 +44,8 @@ const DRAIN_POLL_MS = 100;
  * file with credentials of the upstream proxy that cannot be used.
  */
 export async function runEgress(config: EgressConfig, run: EgressRun): Promise<void> {
-  const { log, signal } = run;
+  const { signal } = run;
+  const log = run.createLog(config.logLevel);
   const credentialFile = config.upstreamProxy?.credentialFile;
   // A file that no connection can use ends the process here, and not each connection.
   if (credentialFile !== undefined) await proxyAuthorization(credentialFile);
@@ -70,7 +72,8 @@ export async function runEgress(config: EgressConfig, run: EgressRun): Promise<v
   const health = stack.use(await startHealthServer({ ...config.health, clock, registry, notReady }));
   const route = routeOf(config, run.network ?? createSystemNetwork());
   const admission = new Admission({ clock, authorizer });
-  const server = await openServer(config, { clock, log, route, admission, connections, metrics }, stack);
+  const deps = { clock, log, audit: run.createLog('info'), route, admission, connections, metrics };
+  const server = await openServer(config, deps, stack);
   const reporting = new AbortController();
   const reports = reporter.run(reporting.signal);
   await listen(server, config.listen);

@@ -37,7 +37,7 @@ const ROLES: Readonly<Record<ConfiguredRole, () => Promise<Role>>> = {
     const { runEgress } = await import('../../egress/egress.ts');
     return async ({ config, signal, createLog }) => {
       const egressConfig = await readEgressConfig(config);
-      await runEgress(egressConfig, { log: createLog(egressConfig.logLevel), signal, version: await packageVersion() });
+      await runEgress(egressConfig, { createLog, signal, version: await packageVersion() });
     };
   },
   operator: async () => {

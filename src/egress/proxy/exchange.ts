@@ -18,6 +18,8 @@ import { publicError } from './refusal.ts';
 export interface ExchangeDeps {
   clock: Clock;
   log: Logger;
+  /** Gets one line for each request, whatever the level of the log is. */
+  audit: Pick<Logger, 'info'>;
   route: Route;
   admission: Admission;
   connections: OpenConnections;
@@ -103,7 +105,7 @@ export class Exchange {
     };
     this.#count(line.outcome);
     if (error?.code === 'TEMPER_INTERNAL') this.#deps.log.error({ ...line, error }, 'a request failed');
-    else this.#deps.log.info(line, error === undefined ? 'request served' : printable(error.message, 500));
+    else this.#deps.audit.info(line, error === undefined ? 'request served' : printable(error.message, 500));
     return error;
   }
 

@@ -7,7 +7,7 @@ import { systemClock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { ulids } from '../../lib/ids.ts';
 import type { Network } from '../../net/dialer.ts';
-import { createLogger } from '../../telemetry/log.ts';
+import { createLogger, type Logger, type LogLevel } from '../../telemetry/log.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
 import type {
   Authorizer,
@@ -104,7 +104,8 @@ export class TestProxy extends ProxyClient implements AsyncDisposable {
     { limits, isExcluded, ...options }: TestProxyOptions,
   ): Server {
     const destination = { write: (line: string) => this.lines.push(JSON.parse(line) as Record<string, unknown>) };
-    const log = createLogger({ level: 'info', destination, secrets: createSecretRedactor() });
+    const logOf = (level: LogLevel): Logger => createLogger({ level, destination, secrets: createSecretRedactor() });
+    const log = logOf('error');
     const { authorizer } = this;
     this.connections = new OpenConnections({
       limits: { ...DEFAULT_LIMITS, ...limits },
@@ -116,7 +117,8 @@ export class TestProxy extends ProxyClient implements AsyncDisposable {
     const admission = new Admission({ clock: systemClock, authorizer });
     const network = { ...this.#network(ports), ...(isExcluded === undefined ? {} : { isExcluded }) };
     const route = directRoute(network);
-    const deps = { clock: systemClock, log, route, admission, connections, metrics: { count: () => undefined } };
+    const common = { clock: systemClock, log, audit: logOf('info'), route, admission, connections };
+    const deps = { ...common, metrics: { count: () => undefined } };
     return createProxyServer({ ...options, ...deps, tls });
   }
 

@@ -17,7 +17,7 @@ import { executedCapability } from '../../../src/gateway/capabilities/start.ts';
 import { writeGatewayConfig } from '../../../src/gateway-client/certificates.testing.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { platformTrust } from '../../../src/net/proxied-connection.ts';
-import { createLogger } from '../../../src/telemetry/log.ts';
+import { createLogger, type Logger, type LogLevel } from '../../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
 import { namesInside } from '../egress/inside-addresses.ts';
 import { GATEWAY_TOKEN, type ModelGatewayFixture, type ModelGatewayReplica } from './model-gateway-fixture.ts';
@@ -49,6 +49,8 @@ export async function startEgressProxy(
     health: { host: '127.0.0.1', port: 0 },
     tls: { certificate, key },
     gateway: { endpoints: folder, tokenFile: join(folder, 'token') },
+    // The audit lines, which tests read, do not depend on it.
+    logLevel: 'error',
   });
   const network = {
     resolve: async (host: string) => INTERNAL_NAMES[host] ?? [PUBLIC],
@@ -60,9 +62,9 @@ export async function startEgressProxy(
   };
   const lines: Record<string, unknown>[] = [];
   const destination = { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) };
-  const log = createLogger({ level: 'info', destination, secrets: createSecretRedactor() });
+  const createLog = (level: LogLevel): Logger => createLogger({ level, destination, secrets: createSecretRedactor() });
   const ready = Promise.withResolvers<{ port: number; healthPort: number }>();
-  const running = runEgress(config, { log, signal, network, listening: ready.resolve });
+  const running = runEgress(config, { createLog, signal, network, listening: ready.resolve });
   running.catch(ready.reject);
   return { ...(await ready.promise), running, lines, certificate: authority };
 }
