@@ -61,13 +61,17 @@ export class NatsLink implements AsyncDisposable {
     throw new TemperError('TEMPER_BUS_UNAVAILABLE', `NATS is unreachable since ${since}`, { retry: 'backoff' });
   }
 
-  /** Waits for a connection. Undefined when the signal aborts first. */
+  /**
+   * Waits for a connection. Undefined when the signal aborts first. Never a closed one, which this class may still hold for a moment: a
+   * loop that follows connections would get it again and again without a pause.
+   */
   async waitForConnection(signal: AbortSignal): Promise<JetStreamConnection | undefined> {
-    while (this.#connection === undefined) {
+    for (;;) {
+      const connection = this.#connection;
+      if (connection !== undefined && !connection.closed.aborted) return connection;
       if (signal.aborted) return undefined;
       await this.nextChange(signal);
     }
-    return this.#connection;
   }
 
   /** Since when NATS is unreachable; undefined while it is reachable. */
