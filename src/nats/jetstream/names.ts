@@ -75,7 +75,8 @@ export const QUEUES = {
 
 /**
  * Streams that several buckets share: on three servers every stream is a Raft group. Buckets that only Temper's own processes fill share
- * one, and so do the tools of sessions with their withheld sources. What tenants fill never shares a stream with the former.
+ * one, and so do the tools of sessions, their withheld sources and the inputs of their uses. What tenants fill never shares a stream with
+ * the former.
  */
 const SHARED_STREAMS: Readonly<Partial<Record<BucketName, string>>> = {
   [BUCKETS.promotionStates]: 'temper-state',
@@ -89,6 +90,7 @@ const SHARED_STREAMS: Readonly<Partial<Record<BucketName, string>>> = {
   [BUCKETS.residents]: 'temper-state',
   [BUCKETS.sessionTools]: 'temper-tools',
   [BUCKETS.sources]: 'temper-tools',
+  [BUCKETS.evidence]: 'temper-tools',
 };
 
 /** The stream behind a bucket. */
