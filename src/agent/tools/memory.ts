@@ -109,9 +109,10 @@ export function createFoundMemory(find: Find): Pick<Memory, 'list' | 'search'> {
     },
     async search(query, limit, isReadable) {
       const hits: MemoryHit[] = [];
-      for (const { key, tainted, value } of await find(query)) {
+      for (const found of await find(query)) {
         if (hits.length >= limit) break;
-        if (isReadable(key)) hits.push({ key, value: value(), tainted });
+        const { key, tainted } = found;
+        if (isReadable(key)) hits.push({ key, value: found.value(), tainted });
       }
       return hits;
     },

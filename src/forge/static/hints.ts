@@ -37,7 +37,7 @@ const HINTS: readonly { fits: (context: ErrorContext) => boolean; hint: string }
     hint: 'a declaration cannot stand inside an expression; put const on a line of its own',
   },
   {
-    fits: ({ atEnd, message }) => atEnd && (UNEXPECTED.test(message) || /^Unterminated/.test(message)),
+    fits: ({ atEnd, message }) => atEnd && (UNEXPECTED.test(message) || message.startsWith('Unterminated')),
     hint: 'a closing brace, bracket or quote is missing before the end',
   },
   {

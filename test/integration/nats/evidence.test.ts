@@ -116,7 +116,7 @@ describe('evidence', () => {
     const first = (namespace: string): Promise<boolean> =>
       createNatsAudit(nats.gateway).appendFirst({ namespace, agentUid: 'once' }, start, 'call-1');
     const both = await Promise.all([first('team-o'), first('team-o')]);
-    assert.deepEqual(both.toSorted(), [false, true]);
+    assert.deepEqual(new Set(both), new Set([true, false]));
     assert.equal(await first('team-p'), true);
     assert.equal((await createNatsAudit(nats.gateway).all('team-o', 10)).length, 1);
   });
