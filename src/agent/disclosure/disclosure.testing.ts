@@ -19,7 +19,7 @@ export function aDescriptor(name: string, changes: Partial<ToolDescriptor> = {})
   };
 }
 
-export interface DisclosureWorld {
+export interface DisclosureSetup {
   disclosure?: AgentSpec['disclosure'];
   text?: string;
   windowTokens?: number;
@@ -29,7 +29,7 @@ export function aDisclosure({
   disclosure = { mode: 'Explore' },
   text = 'hello',
   windowTokens = 100_000,
-}: DisclosureWorld = {}): Disclosure {
+}: DisclosureSetup = {}): Disclosure {
   const spec: AgentSpec = {
     trustPolicyRef: { name: 'p' },
     model: { primary: 'a/b' },

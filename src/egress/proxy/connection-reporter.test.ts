@@ -15,7 +15,7 @@ const OWNER = { caller: 'Pod', agentUid: 'uid-1', remainingMs: 1e9 } as const;
 const REQUEST = { deliveryToken: 'd1.x.y', address: '10.0.0.7', host: 'api.example.com', port: 443 };
 
 /** Reports with a clock that the test moves. `answer` is called for each report. */
-function world(answer: (reports: readonly ConnectionReport[]) => Promise<[]>) {
+function setup(answer: (reports: readonly ConnectionReport[]) => Promise<[]>) {
   const clock = new FakeClock();
   const ids = createIds(() => 0, Math.random);
   const connections = new OpenConnections({ limits: DEFAULT_LIMITS, ids, onReportDue: () => reporter.due() });
@@ -27,7 +27,7 @@ function world(answer: (reports: readonly ConnectionReport[]) => Promise<[]>) {
 describe('the reports of connections', () => {
   it('every connection is reported at the interval, in batches, and with the bytes since the last report', async () => {
     const batches: number[][] = [];
-    const { clock, connections, reporter, open } = world(async (reports) => {
+    const { clock, connections, reporter, open } = setup(async (reports) => {
       batches.push(reports.map(({ bytes }) => bytes));
       return [];
     });
@@ -49,7 +49,7 @@ describe('the reports of connections', () => {
   it('without connections a report still says whether a gateway answers', async () => {
     let isBroken = true;
     const sizes: number[] = [];
-    const { clock, reporter } = world(async (reports) => {
+    const { clock, reporter } = setup(async (reports) => {
       sizes.push(reports.length);
       if (isBroken) throw new TemperError('TEMPER_GATEWAY_UNAVAILABLE', 'it cannot be reached');
       return [];
@@ -73,7 +73,7 @@ describe('the reports of connections', () => {
   it('bytes of a failed report are reported again, and all connections end when none succeeds for four seconds', async () => {
     let isBroken = true;
     const seen: number[] = [];
-    const { clock, connections, reporter, open } = world(async (reports) => {
+    const { clock, connections, reporter, open } = setup(async (reports) => {
       seen.push(...reports.map(({ bytes }) => bytes));
       if (isBroken) throw new TemperError('TEMPER_GATEWAY_UNAVAILABLE', 'it cannot be reached');
       return [];

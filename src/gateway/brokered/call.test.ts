@@ -24,7 +24,7 @@ import { RecentCalls } from './recent-calls.ts';
 const DEFINITION: Digest = `sha256:${'1'.repeat(64)}`;
 
 /** What a test changes, and what it observes. */
-interface World {
+interface Setup {
   work: () => Promise<Json>;
   sideEffects: boolean;
   requests: PolicyRequest[];
@@ -48,11 +48,11 @@ interface World {
 
 describe('a call of a tool that the gateway executes', () => {
   const schemas = createSchemaCompiler();
-  let world: World;
+  let setup: Setup;
   let deps: BrokeredCallDeps;
 
   beforeEach(() => {
-    world = {
+    setup = {
       work: async () => ({ found: 1 }),
       sideEffects: false,
       requests: [],
@@ -77,23 +77,23 @@ describe('a call of a tool that the gateway executes', () => {
         description: 'Finds.',
         inputSchema: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
         outputSchema: { type: 'object', properties: { found: { type: 'integer' } }, required: ['found'] },
-        category: world.category,
+        category: setup.category,
         action: 'code:read',
-        sideEffects: world.sideEffects,
+        sideEffects: setup.sideEffects,
         hosts: ['api.example.com'],
         locality: 'Brokered',
-        ...(world.category === 'web' ? { resultOrigin: 'Web' } : {}),
+        ...(setup.category === 'web' ? { resultOrigin: 'Web' } : {}),
       },
-      requests: () => world.requests,
+      requests: () => setup.requests,
       execute: async () => {
-        world.executed += 1;
-        return world.work();
+        setup.executed += 1;
+        return setup.work();
       },
     });
     const keys = new Set<string>();
     const stored = (record: AuditRecord): number => {
-      if (record.action === world.unrecordable) throw new TemperError('TEMPER_BUS_UNAVAILABLE', 'no leader');
-      return world.audited.push(record);
+      if (record.action === setup.unrecordable) throw new TemperError('TEMPER_BUS_UNAVAILABLE', 'no leader');
+      return setup.audited.push(record);
     };
     deps = {
       clock: systemClock,
@@ -109,11 +109,11 @@ describe('a call of a tool that the gateway executes', () => {
         decider: (_: object, tainted: boolean, { hasPrivateData = false } = {}) =>
           createDecider(
             aSnapshot({
-              agent: { grants: { tools: ['*'], network: world.network } },
+              agent: { grants: { tools: ['*'], network: setup.network } },
               policy: {
                 egress: { allow: ['**'] },
                 tools: { allow: ['find'] },
-                tainted: { tools: [world.remainingTool] },
+                tainted: { tools: [setup.remainingTool] },
               },
               tainted,
               hasPrivateData,
@@ -121,20 +121,20 @@ describe('a call of a tool that the gateway executes', () => {
           ),
       },
       sessions: {
-        tainted: async () => world.tainted,
-        marks: async () => ({ tainted: world.tainted, hasPrivateData: world.hasPrivateData }),
+        tainted: async () => setup.tainted,
+        marks: async () => ({ tainted: setup.tainted, hasPrivateData: setup.hasPrivateData }),
       },
       sessionsOf: () => ({
         taint: async () => {
-          world.taints += 1;
-          world.tainted = world.marks;
+          setup.taints += 1;
+          setup.tainted = setup.marks;
         },
         markPrivate: async () => {
-          world.privateMarks += 1;
-          world.hasPrivateData = true;
+          setup.privateMarks += 1;
+          setup.hasPrivateData = true;
         },
       }),
-      approvals: { permits: async () => world.approved },
+      approvals: { permits: async () => setup.approved },
       audit: {
         append: async (_source: object, record: AuditRecord) => stored(record),
         appendFirst: async (_source: object, record: AuditRecord, key: string) => {
@@ -144,7 +144,7 @@ describe('a call of a tool that the gateway executes', () => {
       },
       recorder: {
         used: async ({ message }: { message: string }, category: string) =>
-          void world.used.push(`${message} ${category}`),
+          void setup.used.push(`${message} ${category}`),
       },
       callsInMinute: new MinuteCounts(systemClock),
     } as unknown as BrokeredCallDeps;
@@ -194,8 +194,8 @@ describe('a call of a tool that the gateway executes', () => {
 
   it('a permitted call taints the session, is recorded, and gives its output', async () => {
     assert.deepEqual(await call(), { output: { found: 1 } });
-    assert.deepEqual([world.executed, world.taints], [1, 1]);
-    const [record] = world.audited;
+    assert.deepEqual([setup.executed, setup.taints], [1, 1]);
+    const [record] = setup.audited;
     assert.deepEqual(
       [record?.action, record?.actor, record?.evidence, record?.subject, record?.facts['outcome']],
       ['tool.brokered', 'agent/scout', 'observed', 'find', 'ok'],
@@ -204,132 +204,132 @@ describe('a call of a tool that the gateway executes', () => {
   });
 
   it('the category of a call that succeeded counts for its message, and neither a failed nor a refused call does', async () => {
-    world.category = 'database';
+    setup.category = 'database';
     await call();
-    world.work = async () => {
+    setup.work = async () => {
       throw new TemperError('TEMPER_DATABASE_QUERY_FAILED', 'no such table');
     };
     failed('TEMPER_DATABASE_QUERY_FAILED', await call({ key: 'k-2' }), /no such table/);
     await refused('TEMPER_TOOL_INPUT_INVALID', call({ key: 'k-3', input: { text: 1 } }));
-    assert.deepEqual(world.used, ['m-1 database']);
+    assert.deepEqual(setup.used, ['m-1 database']);
   });
 
   it('the rows of a database make the data of the session private before the pod gets them, once, and taint it when the policy says so', async () => {
-    world.category = 'database';
-    world.work = async () => {
-      assert.equal(world.privateMarks, 1, 'the mark is older than the answer');
+    setup.category = 'database';
+    setup.work = async () => {
+      assert.equal(setup.privateMarks, 1, 'the mark is older than the answer');
       return { found: 1 };
     };
     assert.ok('output' in (await call()));
     assert.ok('output' in (await call({ key: 'k-2' })));
-    assert.deepEqual([world.privateMarks, world.taints], [1, 0]);
+    assert.deepEqual([setup.privateMarks, setup.taints], [1, 0]);
     const { state, claims } = delivery;
     const wary = { spec: { tainted: { sources: ['Database'] }, privateData: { sources: [] } } };
     const strict = { claims, state: { ...state, policy: wary } } as unknown as AuthorizedDelivery;
-    world.hasPrivateData = false;
+    setup.hasPrivateData = false;
     await call({ key: 'k-3' }, strict);
-    assert.deepEqual([world.privateMarks, world.taints], [1, 1]);
+    assert.deepEqual([setup.privateMarks, setup.taints], [1, 1]);
   });
 
   it('a call for another definition, or of no tool, is not executed', async () => {
     await refused('TEMPER_TOOL_NOT_FOUND', call({ definition: `sha256:${'2'.repeat(64)}` }), /definition has changed/);
     await refused('TEMPER_TOOL_NOT_FOUND', call({ tool: 'other' }), /no tool of this gateway/);
-    assert.equal(world.executed, 0);
+    assert.equal(setup.executed, 0);
   });
 
   it('wrong arguments, a host that the agent may not reach and a used quota refuse the call before it starts', async () => {
     await refused('TEMPER_TOOL_INPUT_INVALID', call({ input: { text: 1 } }));
-    world.requests = [{ kind: 'Network', host: 'api.example.com', port: 443 }];
+    setup.requests = [{ kind: 'Network', host: 'api.example.com', port: 443 }];
     await refused('TEMPER_POLICY_DENIED', call(), /api\.example\.com/);
-    world.network = ['api.example.com'];
+    setup.network = ['api.example.com'];
     assert.ok('output' in (await call()));
-    world.tainted = false;
-    world.marks = false;
+    setup.tainted = false;
+    setup.marks = false;
     for (const key of ['k-2', 'k-3']) assert.ok('output' in (await call({ key })));
     await refused('TEMPER_QUOTA_EXCEEDED', call({ key: 'k-4' }), /toolCallsPerMinute/);
-    assert.equal(world.executed, 3);
+    assert.equal(setup.executed, 3);
   });
 
   it('what the gateway knows of the taint counts, whatever the pod knows', async () => {
-    world.tainted = true;
+    setup.tainted = true;
     await refused('TEMPER_POLICY_DENIED', call());
-    assert.equal(world.executed, 0);
+    assert.equal(setup.executed, 0);
   });
 
   it('what a session with private data and untrusted content sends to the host needs a used approval', async () => {
-    Object.assign(world, { tainted: true, hasPrivateData: true, remainingTool: 'find' });
+    Object.assign(setup, { tainted: true, hasPrivateData: true, remainingTool: 'find' });
     await refused(
       'TEMPER_POLICY_DENIED',
       call(),
       /may send to api\.example\.com, and the session contains private data/,
     );
-    assert.equal(world.executed, 0);
-    world.approved = true;
+    assert.equal(setup.executed, 0);
+    setup.approved = true;
     assert.ok('output' in (await call()));
   });
 
   it('a failure is the result of an executed call, and taints as well', async () => {
-    world.work = () => Promise.reject(new TemperError('TEMPER_FETCH_FAILED', 'no\u001b[2J answer'));
+    setup.work = () => Promise.reject(new TemperError('TEMPER_FETCH_FAILED', 'no\u001b[2J answer'));
     failed('TEMPER_FETCH_FAILED', await call(), /^no\\u001b\[2J answer$|^no.*answer$/);
-    world.tainted = false;
-    world.work = () => Promise.reject(new RangeError('oops'));
+    setup.tainted = false;
+    setup.work = () => Promise.reject(new RangeError('oops'));
     failed('TEMPER_TOOL_FAILED', await call({ key: 'k-2' }), /"find" failed: oops/);
     assert.deepEqual(
-      [world.taints, world.audited.map(({ facts }) => facts['outcome'])],
+      [setup.taints, setup.audited.map(({ facts }) => facts['outcome'])],
       [2, ['TEMPER_FETCH_FAILED', 'TEMPER_TOOL_FAILED']],
     );
   });
 
   it('an output that breaks the schema, or is too large, is not given', async () => {
-    world.work = async () => ({ found: 'x' });
+    setup.work = async () => ({ found: 'x' });
     failed('TEMPER_TOOL_OUTPUT_INVALID', await call(), /breaks its schema/);
-    world.tainted = false;
-    world.work = async () => 'a'.repeat(1_000_001);
+    setup.tainted = false;
+    setup.work = async () => 'a'.repeat(1_000_001);
     failed('TEMPER_TOOL_OUTPUT_INVALID', await call({ key: 'k-2' }), /1000003 characters/);
   });
 
   it('a call ends when the time of its caller has passed', async () => {
-    world.work = () => new Promise(() => undefined);
+    setup.work = () => new Promise(() => undefined);
     failed('TEMPER_TOOL_TIMEOUT', await call({ timeoutMs: 20 }), /did not answer in time/);
   });
 
   it('a repeated request gets the first answer, and the call runs once', async () => {
     const first = Promise.withResolvers<Json>();
-    world.work = () => first.promise;
+    setup.work = () => first.promise;
     const both = [call(), call({ isUnanswered: true })];
     first.resolve({ found: 7 });
     assert.deepEqual(await Promise.all(both), [{ output: { found: 7 } }, { output: { found: 7 } }]);
     assert.deepEqual(await call({ isUnanswered: true }), { output: { found: 7 } });
-    assert.equal(world.executed, 1);
-    world.tainted = false;
+    assert.equal(setup.executed, 1);
+    setup.tainted = false;
     await refused('TEMPER_REQUEST_INVALID', call({ input: { text: 'b' } }), /belongs to another call/);
   });
 
   it('a request that another gateway may have executed is not executed again when the tool has side effects', async () => {
-    world.sideEffects = true;
+    setup.sideEffects = true;
     await refused('TEMPER_TOOL_OUTCOME_UNKNOWN', call({ isUnanswered: true }), /may have had its effect/);
-    assert.equal(world.executed, 0);
-    world.sideEffects = false;
+    assert.equal(setup.executed, 0);
+    setup.sideEffects = false;
     assert.ok('output' in (await call({ isUnanswered: true })));
   });
 
   it('a call with side effects whose result cannot be recorded has its effect once, and is answered', async () => {
-    Object.assign(world, { sideEffects: true, remainingTool: 'find', unrecordable: 'tool.brokered' });
+    Object.assign(setup, { sideEffects: true, remainingTool: 'find', unrecordable: 'tool.brokered' });
     const answers = [await call().catch(String), await call().catch(String)];
-    assert.equal(world.executed, 1);
+    assert.equal(setup.executed, 1);
     assert.deepEqual(answers, [{ output: { found: 1 } }, { output: { found: 1 } }]);
-    assert.deepEqual(world.used, ['m-1 web']);
+    assert.deepEqual(setup.used, ['m-1 web']);
   });
 
   it('a call with side effects that cannot be recorded before it starts has no effect', async () => {
-    Object.assign(world, { sideEffects: true, remainingTool: 'find', unrecordable: 'tool.call-started' });
+    Object.assign(setup, { sideEffects: true, remainingTool: 'find', unrecordable: 'tool.call-started' });
     await refused('TEMPER_BUS_UNAVAILABLE', call());
-    assert.equal(world.executed, 0);
-    world.unrecordable = undefined;
+    assert.equal(setup.executed, 0);
+    setup.unrecordable = undefined;
     assert.ok('output' in (await call()));
-    assert.equal(world.executed, 1);
+    assert.equal(setup.executed, 1);
     assert.deepEqual(
-      world.audited.map(({ action, facts }) => [action, facts['outcome']]),
+      setup.audited.map(({ action, facts }) => [action, facts['outcome']]),
       [
         ['tool.call-started', undefined],
         ['tool.brokered', 'ok'],
@@ -338,30 +338,30 @@ describe('a call of a tool that the gateway executes', () => {
   });
 
   it('a call with side effects that another gateway started is not executed again', async () => {
-    Object.assign(world, { sideEffects: true, remainingTool: 'find' });
+    Object.assign(setup, { sideEffects: true, remainingTool: 'find' });
     await call();
     deps.recent = new RecentCalls<BrokeredCallResult>(systemClock);
     await refused('TEMPER_TOOL_OUTCOME_UNKNOWN', call(), /may have had its effect/);
     assert.ok('output' in (await call({ key: 'k-2' })));
-    assert.equal(world.executed, 2);
+    assert.equal(setup.executed, 2);
   });
 
   it('a pod does not get the answer of a call without side effects that cannot be recorded', async () => {
-    Object.assign(world, { remainingTool: 'find', unrecordable: 'tool.brokered' });
+    Object.assign(setup, { remainingTool: 'find', unrecordable: 'tool.brokered' });
     await refused('TEMPER_BUS_UNAVAILABLE', call());
-    world.unrecordable = undefined;
+    setup.unrecordable = undefined;
     assert.ok('output' in (await call()));
-    assert.deepEqual([world.executed, world.audited.length], [2, 1]);
+    assert.deepEqual([setup.executed, setup.audited.length], [2, 1]);
   });
 
   it('an agent cannot have more calls in work than its share', async () => {
     const open = Promise.withResolvers<Json>();
-    world.work = () => open.promise;
-    world.marks = false;
+    setup.work = () => open.promise;
+    setup.marks = false;
     const running = [call({ key: 'k-1' }), call({ key: 'k-2' })];
     await pollValue(
       'the calls',
-      () => world.executed,
+      () => setup.executed,
       (executed) => executed === 2,
     );
     await refused('TEMPER_RATE_LIMITED', call({ key: 'k-3' }), /2 calls of the agent are in work/);
