@@ -59,8 +59,9 @@ export interface NatsInbox {
    */
   publish(agentUid: string, sender: SenderIdentity, message: NewMessage): Promise<StoredReceipt>;
   /**
-   * The next message; undefined after the timeout or when the signal is aborted. At most `limit` messages of the agent are in flight
-   * (default 1), and one per session; a session whose message is in flight or waits for its redelivery does not delay other sessions.
+   * The next message; undefined after the timeout or when the signal is aborted. Throws TEMPER_BUS_UNAVAILABLE when the connection is
+   * closed and will not reconnect. At most `limit` messages of the agent are in flight (default 1), and one per session; a session whose
+   * message is in flight or waits for its redelivery does not delay other sessions.
    */
   fetchNext(agentUid: string, waitMs: number, signal: AbortSignal, limit?: number): Promise<InboxDelivery | undefined>;
   /**
@@ -161,7 +162,8 @@ class JetStreamInbox implements NatsInbox {
     const { clock, closed } = this.#connection;
     const deadline = clock.monotonic() + waitMs;
     const ended = AbortSignal.any([signal, closed]);
-    if (ended.aborted) return undefined;
+    if (signal.aborted) return undefined;
+    await this.#assertOpen();
     using notifications = new NotificationListener(this.#connection, subjects.notifyInbox(agentUid));
     while (!ended.aborted) {
       notifications.reset();
@@ -172,6 +174,7 @@ class JetStreamInbox implements NatsInbox {
       const dueMs = taken.dueTime === undefined ? RECHECK_MS : taken.dueTime - clock.now().getTime();
       await notifications.wait(Math.max(1, Math.min(leftMs, RECHECK_MS, dueMs)), ended);
     }
+    if (!signal.aborted) await this.#assertOpen();
     return undefined;
   }
 
@@ -250,6 +253,11 @@ class JetStreamInbox implements NatsInbox {
   async remove(agentUid: string): Promise<void> {
     await purge(this.#connection, STREAMS.inbox, subjects.inbox(agentUid));
     await purge(this.#connection, bucketStream(BUCKETS.deliveries), stateSubject(agentUid));
+  }
+
+  /** To a caller that gets no message, a closed connection would look like an empty inbox, at which it calls again at once. */
+  async #assertOpen(): Promise<void> {
+    if (this.#connection.closed.aborted) await this.#connection.ready();
   }
 
   /** Without a connection it waits like an empty inbox: the connection returns, or the wait ends. */
