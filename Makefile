@@ -94,14 +94,14 @@ test-e2e: setup ## Run the tests on real pods (Linux and root, or TEMPER_E2E_KUB
 	@test/tier.sh e2e $(RUN_TESTS) 2 $(E2E_TESTS)
 
 # The agents of killed promotions stay, and each start of an operator reads all: so `chaos` has an API server for each round of them.
-chaos: setup ## Kill every component of an installation, each of three NATS servers, and every step of promotions and parked calls, 20 times (or TIMES=…), a local run 50 times and a team in one process 100 times; a leader hangs for 3 minutes; compare 100,000 decisions with Cedar
+chaos: setup ## Kill every component of an installation, each of three NATS servers, and every step of promotions and parked calls, 20 times (or TIMES=…), a local run 50 times and a team in one process 100 times; a leader hangs, and is isolated, for 3 minutes; compare 100,000 decisions with Cedar
 	@TIMES=$(or $(TIMES),20) test/tier.sh e2e $(NODE) --test test/e2e/kills.test.ts
 	@KILLS=$(or $(TIMES),20) test/tier.sh integration $(NODE) --test --test-name-pattern='killed|ends before' \
 	  test/integration/gateway/drain.test.ts test/integration/gateway/delivery.test.ts
 	@for time in $$(seq $(or $(TIMES),20)); do KILLS=1 test/tier.sh integration $(NODE) --test \
 	  --test-name-pattern='killed|ends before' test/integration/operator/promotion.test.ts || exit 1; done
 	@KILLS=$(or $(TIMES),20) HANG_SECONDS=180 test/tier.sh integration $(NODE) --test \
-	  test/integration/nats/three-servers.test.ts test/integration/nats/crash.test.ts
+	  test/integration/nats/three-servers.test.ts test/integration/nats/partition.test.ts test/integration/nats/crash.test.ts
 	@KILLS=$(or $(TIMES),50) $(NODE) --test test/system/run/crash.test.ts
 	@KILLS=$(or $(TIMES),100) $(NODE) --test test/system/run/killed-team.test.ts
 	@CEDAR_REQUESTS=100000 $(NODE) --test src/policy/cedar/cedar.test.ts

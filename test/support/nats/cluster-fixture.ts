@@ -14,6 +14,7 @@ import type { DesiredNatsServer } from '../../../src/operator/pki/nats-reload.ts
 import { type NatsServer, startNats } from '../../cluster/nats-server.ts';
 import { freePorts } from '../../cluster/process.ts';
 import { pollAssertion } from '../poll.ts';
+import { RouteProxies } from './route-proxies.ts';
 
 export const CLUSTER_STORE_BYTES = 128 * 1_024 * 1_024;
 const CERTIFICATE_LIFETIME_MS = 86_400_000;
@@ -31,6 +32,8 @@ export interface NatsClusterFixture extends AsyncDisposable {
   connect(user: 'operator' | 'gateway', server?: number): Promise<JetStreamConnection>;
   /** Writes another certificate of the same CA, which no server has loaded; returns what the servers should use. */
   renewCertificate(): Promise<DesiredNatsServer>;
+  /** The proxies between the servers, with the option `proxiedRoutes`. */
+  readonly routes: RouteProxies | undefined;
   /** True when the server is ready for the probe with this query of `/healthz`. */
   isHealthy(server: number, query: string): Promise<boolean>;
 }
@@ -40,6 +43,8 @@ export interface NatsClusterOptions {
   ca?: KeyPair;
   /** Size of the disk of server 2, which is a file system in memory; needs root. By default all share the disk of the machine. */
   smallDiskBytes?: number;
+  /** The servers reach each other through proxies, which can isolate a server. */
+  proxiedRoutes?: boolean;
 }
 
 export async function startNatsCluster(options: NatsClusterOptions = {}): Promise<NatsClusterFixture> {
@@ -49,18 +54,26 @@ export async function startNatsCluster(options: NatsClusterOptions = {}): Promis
     stack.defer(() => rm(folder, { recursive: true, force: true }));
     if (options.smallDiskBytes !== undefined)
       await mountDisk(join(folder, 'temper-nats-2'), options.smallDiskBytes, stack);
-    return await start(folder, stack, options.ca ?? (await createCa('test', new Date(), CERTIFICATE_LIFETIME_MS)));
+    return await start(folder, stack, options);
   } catch (error) {
     await stack.disposeAsync();
     throw error;
   }
 }
 
-async function start(folder: string, stack: AsyncDisposableStack, ca: KeyPair): Promise<NatsClusterFixture> {
+async function start(
+  folder: string,
+  stack: AsyncDisposableStack,
+  options: NatsClusterOptions,
+): Promise<NatsClusterFixture> {
+  const ca = options.ca ?? (await createCa('test', new Date(), CERTIFICATE_LIFETIME_MS));
   const seeds = await writeSeeds(folder);
   await writeFile(join(folder, 'ca.crt'), ca.certificate);
   let certificate = await writeCertificate(folder, ca);
-  const configs = await writeConfigurations(folder, seeds);
+  const ports = await freePorts('route0', 'route1', 'route2');
+  const routePorts = [ports.route0, ports.route1, ports.route2];
+  const routes = options.proxiedRoutes ? stack.use(await RouteProxies.start(routePorts)) : undefined;
+  const configs = await writeConfigurations(folder, seeds, { routePorts, routes });
   const servers = await Promise.all(
     configs.map(async ({ file, name }) =>
       stack.use(await startNats({ configFile: file, env: { [SERVER_NAME_VARIABLE]: name } })),
@@ -107,6 +120,7 @@ async function start(folder: string, stack: AsyncDisposableStack, ca: KeyPair): 
     desired: desired(),
     connect,
     renewCertificate,
+    routes,
     isHealthy,
     [Symbol.asyncDispose]: dispose,
   };
@@ -137,17 +151,22 @@ async function writeCertificate(folder: string, ca: KeyPair): Promise<string> {
 }
 
 /** One configuration per server: on one machine their ports and folders differ. */
-async function writeConfigurations(folder: string, seeds: Awaited<ReturnType<typeof writeSeeds>>) {
-  const ports = await freePorts('route0', 'route1', 'route2', 'monitoring0', 'monitoring1', 'monitoring2');
-  const routePorts = [ports.route0, ports.route1, ports.route2];
+async function writeConfigurations(
+  folder: string,
+  seeds: Awaited<ReturnType<typeof writeSeeds>>,
+  { routePorts, routes: proxies }: { routePorts: readonly number[]; routes: RouteProxies | undefined },
+) {
+  const ports = await freePorts('monitoring0', 'monitoring1', 'monitoring2');
   const monitoringPorts = [ports.monitoring0, ports.monitoring1, ports.monitoring2];
-  const routes = routePorts.map((port) => `localhost:${port}`);
   return Promise.all(
     routePorts.map(async (port, index) => {
       const name = `temper-nats-${index}`;
       const storeFolder = join(folder, name);
       await mkdir(storeFolder, { recursive: true });
       const monitoringPort = monitoringPorts[index] ?? 0;
+      const routes = routePorts.map((own, to) => {
+        return `localhost:${to === index || proxies === undefined ? own : proxies.port(index, to)}`;
+      });
       const text = serverConfig({
         users: [
           { name: 'operator', publicKey: seeds.operator.publicKey },
@@ -164,8 +183,15 @@ async function writeConfigurations(folder: string, seeds: Awaited<ReturnType<typ
         cluster: { port, routes, caFile: join(folder, 'ca.crt') },
       });
       const file = join(folder, `${name}.conf`);
-      await writeFile(file, text, { mode: 0o600 });
+      await writeFile(file, proxies === undefined ? text : withoutGossip(text), { mode: 0o600 });
       return { file, name, monitoringPort };
     }),
   );
+}
+
+/** Servers announce each other's routes and connect to them. With an address at which no server listens, only those of the proxies work. */
+function withoutGossip(config: string): string {
+  const announced = '  no_advertise: true\n';
+  if (!config.includes(announced)) throw new Error('the configuration has no block of routes');
+  return config.replace(announced, `${announced}  advertise: "127.0.0.1:1"\n`);
 }
