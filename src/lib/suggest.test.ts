@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { suggestName } from './suggest.ts';
+import * as fc from 'fast-check';
+import { editDistance, suggestName } from './suggest.ts';
 
 const KNOWN = ['tokensPerHour', 'tokensPerDay', 'costPerDay', 'Full', 'standard'];
 
@@ -10,6 +11,19 @@ describe('the closest name', () => {
     assert.equal(suggestName('full', KNOWN), 'Full');
     assert.equal(suggestName('standrad', KNOWN), 'standard');
     assert.equal(suggestName('rnu', ['run', 'send']), 'run');
+  });
+
+  it('an edit distance that is limited is the same up to its limit, and above it for any larger one', () => {
+    const near = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 9 });
+    fc.assert(
+      fc.property(near, near, fc.nat(4), (one, other, most) => {
+        const distance = editDistance(one, other);
+        const limited = editDistance(one, other, most);
+        if (distance <= most) assert.equal(limited, distance);
+        else assert.ok(limited > most);
+      }),
+      { numRuns: 1_000 },
+    );
   });
 
   it('no name is suggested when every known name is far away', () => {

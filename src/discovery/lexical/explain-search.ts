@@ -2,9 +2,10 @@ import type { Clock } from '../../lib/clock.ts';
 import { withRelated } from '../graph/related.ts';
 import type { DiscoveryQuery } from '../port.ts';
 import type { RankedEntry } from '../ranked-entry.ts';
-import { matchWords } from './matched-words.ts';
+import { matchSteps } from './matched-words.ts';
 import { partsOf } from './query-parts.ts';
-import { type EntrySimilarities, rankEntries, search } from './search.ts';
+import { type EntrySimilarities, rankSteps, search } from './search.ts';
+import { complete } from './steps.ts';
 import { type SearchScope, VisibleEntries } from './visible-entries.ts';
 
 /** How a search came to its results. */
@@ -48,7 +49,7 @@ export function explainSearch(
 ): SearchExplanation {
   const visible = new VisibleEntries(scope, query);
   const { words, count } = partsOf(query.query);
-  const matched = matchWords(words, visible);
+  const matched = complete(matchSteps(words, visible));
   const wordsOf = new Map<string, string[]>();
   for (const form of new Set(matched.flatMap(({ forms }) => forms))) {
     visible.forEachWith(form, (position) => {
@@ -57,7 +58,7 @@ export function explainSearch(
     });
   }
   const started = monotonic();
-  const ranked = rankEntries(query, visible, similarities);
+  const ranked = complete(rankSteps(query, visible, similarities));
   const linked = monotonic();
   const results = withRelated(ranked, visible);
   const milliseconds = { ranking: linked - started, links: monotonic() - linked };

@@ -1,5 +1,6 @@
 import type { DiscoveryEntry } from '../entry.ts';
 import { CapabilityGraph } from '../graph/capability-graph.ts';
+import { complete, type SearchSteps } from './steps.ts';
 import { stemOf, tokenize } from './tokenizer.ts';
 import { Vocabulary } from './vocabulary.ts';
 
@@ -33,13 +34,22 @@ export class LexicalIndex {
   readonly #slots: (IndexedEntry | undefined)[] = [];
   readonly #freeSlots: number[] = [];
   readonly #stems = new Map<string, string>();
+  #changes = 0;
   readonly vocabulary = new Vocabulary();
   readonly graph = new CapabilityGraph();
 
   /** Of entries with one ID, the first in the list precedes the others: keys are compared as text, so positions have one length. */
   static of(entries: readonly DiscoveryEntry[]): LexicalIndex {
+    return complete(LexicalIndex.stepsOf(entries));
+  }
+
+  /** The same with a step for each entry. */
+  static *stepsOf(entries: readonly DiscoveryEntry[]): SearchSteps<LexicalIndex> {
     const index = new LexicalIndex();
-    entries.forEach((entry, position) => index.set(String(position).padStart(POSITION_DIGITS, '0'), entry));
+    for (const [position, entry] of entries.entries()) {
+      index.set(String(position).padStart(POSITION_DIGITS, '0'), entry);
+      yield;
+    }
     return index;
   }
 
@@ -50,6 +60,11 @@ export class LexicalIndex {
   /** The entries by slot; a free slot is undefined. */
   get slots(): readonly (IndexedEntry | undefined)[] {
     return this.#slots;
+  }
+
+  /** The number of changes so far. */
+  get changes(): number {
+    return this.#changes;
   }
 
   *entries(): Generator<DiscoveryEntry> {
@@ -75,6 +90,7 @@ export class LexicalIndex {
 
   set(key: string, entry: DiscoveryEntry): void {
     this.delete(key);
+    this.#changes += 1;
     const slot = this.#freeSlots.pop() ?? this.#slots.length;
     const indexed = { key, entry, slot, ...readWords(entry, (word) => this.#stemOf(word)) };
     this.#byKey.set(key, indexed);
@@ -104,6 +120,7 @@ export class LexicalIndex {
   delete(key: string): void {
     const indexed = this.#byKey.get(key);
     if (indexed === undefined) return;
+    this.#changes += 1;
     this.#byKey.delete(key);
     this.graph.delete(key);
     this.#slots[indexed.slot] = undefined;

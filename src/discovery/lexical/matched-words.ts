@@ -1,4 +1,5 @@
 import type { QueryWord } from './query-parts.ts';
+import type { SearchSteps } from './steps.ts';
 import type { VisibleEntries } from './visible-entries.ts';
 import { splitsOf } from './vocabulary.ts';
 
@@ -19,20 +20,40 @@ const NEAR_WEIGHT = 0.6;
  * The words of a query as the indexes know them. A word that no visible entry has is read as two words, or as a misspelling. Whether it is
  * unknown depends on visible entries only.
  */
-export function matchWords(words: readonly QueryWord[], visible: VisibleEntries): MatchedWord[] {
+export function* matchSteps(words: readonly QueryWord[], visible: VisibleEntries): SearchSteps<MatchedWord[]> {
+  const matched: MatchedWord[] = [];
   let unknown = 0;
-  return words.flatMap(({ word, parts, weight }) => {
+  for (const { word, parts, weight } of words) {
     const count = visible.countWith(word);
-    if (count > 0 || unknown === MAX_UNKNOWN) return [{ word, parts, weight, forms: [word], count }];
+    yield;
+    if (count > 0 || unknown === MAX_UNKNOWN) {
+      matched.push({ word, parts, weight, forms: [word], count });
+      continue;
+    }
     unknown += 1;
-    const halves = splitsOf(word).find((pair) => pair.every((half) => visible.countWith(half) > 0));
-    if (halves === undefined) return [{ word, parts, weight: weight * NEAR_WEIGHT, ...misspelt(word, visible) }];
-    return halves.map((half) => ({ word, parts, weight, forms: [half], count: visible.countWith(half) }));
-  });
+    const halves = yield* knownHalves(word, visible);
+    if (halves === undefined)
+      matched.push({ word, parts, weight: weight * NEAR_WEIGHT, ...(yield* misspelt(word, visible)) });
+    for (const half of halves ?? [])
+      matched.push({ word, parts, weight, forms: [half], count: visible.countWith(half) });
+  }
+  return matched;
 }
 
-function misspelt(word: string, visible: VisibleEntries): Pick<MatchedWord, 'forms' | 'count'> {
-  const near = visible.near(word).filter((known) => visible.countWith(known) > 0);
+function* knownHalves(word: string, visible: VisibleEntries): SearchSteps<[string, string] | undefined> {
+  for (const pair of splitsOf(word)) {
+    if (pair.every((half) => visible.countWith(half) > 0)) return pair;
+    yield;
+  }
+  return undefined;
+}
+
+function* misspelt(word: string, visible: VisibleEntries): SearchSteps<Pick<MatchedWord, 'forms' | 'count'>> {
+  const near: string[] = [];
+  for (const known of yield* visible.nearSteps(word)) {
+    if (visible.countWith(known) > 0) near.push(known);
+    yield;
+  }
   const forms = near.slice(0, MAX_NEAR);
   const positions = new Set<number>();
   for (const form of forms) visible.forEachWith(form, (position) => positions.add(position));

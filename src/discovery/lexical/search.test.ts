@@ -6,7 +6,7 @@ import { buildResult, MAX_RESULTS } from '../result.ts';
 import { CAPABILITY_KINDS, type DiscoveryEntry } from '../entry.ts';
 import { LexicalIndex } from './lexical-index.ts';
 import { parameterText } from '../parameters.ts';
-import { search } from './search.ts';
+import { search, searchSteps } from './search.ts';
 import { tokenize } from './tokenizer.ts';
 
 const all = (): boolean => true;
@@ -178,6 +178,39 @@ describe('a search', () => {
         assert.deepEqual(buildResult(asked, nothing), buildResult(clean, nothing));
       }),
     );
+  });
+
+  it('a search in steps has the results of its beginning, whatever changes between them', () => {
+    const change = fc.record({
+      at: fc.nat(200),
+      which: fc.nat(30),
+      to: fc.option(fc.array(word, { maxLength: 4 }).map((words) => words.join(' '))),
+    });
+    const clauses = fc.array(query, { minLength: 1, maxLength: 3 }).map((texts) => texts.join('. '));
+    let cut = 0;
+    fc.assert(
+      fc.property(entries, clauses, fc.array(change, { maxLength: 20 }), (made, text, changes) => {
+        const index = LexicalIndex.of([]);
+        for (const { entry } of made) index.set(entry.id, entry);
+        const tools = LexicalIndex.of([anEntry('sum_rows'), anEntry('read_mail')]);
+        const hidden = new Set(made.filter((one) => one.hidden).map(({ entry }) => entry.id));
+        const scope = { indexes: [index, tools], permits: ({ id }: DiscoveryEntry) => !hidden.has(id) };
+        const expected = search({ query: text }, scope);
+        const steps = searchSteps({ query: text }, scope);
+        let step = steps.next();
+        for (let at = 0; step.done !== true; at += 1) {
+          for (const { which, to } of changes.filter((one) => one.at % 8 === at % 8)) {
+            const key = made[which]?.entry.id ?? `tool:new_${which}`;
+            if (to === null) index.delete(key);
+            else index.set(key, anEntry(`new_${which}`, { id: key, description: to }));
+            cut += 1;
+          }
+          step = steps.next();
+        }
+        assert.deepEqual(step.value, expected);
+      }),
+    );
+    assert.ok(cut > 0);
   });
 
   it('the ranking does not depend on the order in which entries were added', () => {

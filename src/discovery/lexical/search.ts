@@ -3,8 +3,9 @@ import type { DiscoveryQuery } from '../port.ts';
 import { withRelated } from '../graph/related.ts';
 import type { RankedEntry } from '../ranked-entry.ts';
 import { compareText } from './compare-text.ts';
-import { type MatchedWord, matchWords } from './matched-words.ts';
+import { type MatchedWord, matchSteps } from './matched-words.ts';
 import { partsOf } from './query-parts.ts';
+import { complete, type SearchSteps } from './steps.ts';
 import { type SearchScope, VisibleEntries } from './visible-entries.ts';
 
 /** Parameters k1 (saturation of repeated words) and b (length normalisation) of Okapi BM25. */
@@ -53,16 +54,31 @@ interface RankedPosition {
  * better when the rest of the query has its words too. With similarities, entries that are near in meaning are results without its words.
  */
 export function search(query: DiscoveryQuery, scope: SearchScope, similarities?: EntrySimilarities): RankedEntry[] {
+  return complete(searchSteps(query, scope, similarities));
+}
+
+/**
+ * The same in steps. The indexes may change between them: the entries and their words are those of the first step. Only probable spellings and
+ * links are read later.
+ */
+export function* searchSteps(
+  query: DiscoveryQuery,
+  scope: SearchScope,
+  similarities?: EntrySimilarities,
+): SearchSteps<RankedEntry[]> {
   const visible = new VisibleEntries(scope, query);
-  return withRelated(rankEntries(query, visible, similarities), visible);
+  yield;
+  const ranked = yield* rankSteps(query, visible, similarities);
+  yield;
+  return withRelated(ranked, visible);
 }
 
 /** The results of `search` before links count. */
-export function rankEntries(
+export function* rankSteps(
   query: DiscoveryQuery,
   visible: VisibleEntries,
   similarities?: EntrySimilarities,
-): RankedEntry[] {
+): SearchSteps<RankedEntry[]> {
   const { words, count } = partsOf(query.query);
   const size = visible.entries.length;
   const parts = Array.from({ length: count }, () => ({
@@ -72,15 +88,22 @@ export function rankEntries(
     possible: 0,
     relevance: 0,
   }));
-  for (const word of matchWords(words, visible)) {
+  for (const word of yield* matchSteps(words, visible)) {
     const wordParts = word.parts.flatMap((part) => parts[part] ?? []);
     addWord(word, wordParts, visible);
+    yield;
   }
-  for (const part of parts) addNames(part);
+  for (const part of parts) {
+    addNames(part);
+    yield;
+  }
   const [whole, ...clauses] = parts;
   if (whole === undefined) return [];
   const byWords = whole.scores.slice();
-  if (similarities !== undefined) addSimilarities(parts, visible, similarities);
+  if (similarities !== undefined) {
+    addSimilarities(parts, visible, similarities);
+    yield;
+  }
   return rank(whole, clauses, visible, byWords);
 }
 

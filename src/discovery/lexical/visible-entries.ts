@@ -2,6 +2,7 @@ import type { DiscoveryQuery } from '../port.ts';
 import { type Link, LINK_WEIGHTS } from '../graph/capability-graph.ts';
 import { compareText } from './compare-text.ts';
 import type { IndexedEntry, LexicalIndex } from './lexical-index.ts';
+import type { SearchSteps } from './steps.ts';
 import type { DiscoveryEntry } from '../entry.ts';
 
 export interface SearchScope {
@@ -27,7 +28,8 @@ interface PlacedIndex {
 
 /**
  * The entries that an agent may see and the filters of a query keep, by position. It is computed for all entries whatever the words of the
- * query are, so the work for a query does not tell whether a hidden entry has its words.
+ * query are, so the work for a query does not tell whether a hidden entry has its words. The indexes may change afterwards: these entries
+ * stay the same, with the words that they have now.
  */
 export class VisibleEntries {
   readonly entries: readonly (IndexedEntry | undefined)[];
@@ -36,6 +38,8 @@ export class VisibleEntries {
   readonly lengths: Float64Array;
   readonly #indexes: readonly PlacedIndex[];
   readonly #usedTogether: readonly UsedTogetherLink[];
+  readonly #removed: RemovedEntries;
+  #byId: Map<string, IndexedEntry> | undefined;
 
   constructor({ indexes, permits, usedTogether = [] }: SearchScope, query: Pick<DiscoveryQuery, 'kind' | 'category'>) {
     this.#indexes = placed(indexes);
@@ -65,6 +69,7 @@ export class VisibleEntries {
     this.entries = entries;
     this.count = count;
     this.lengths = lengths;
+    this.#removed = new RemovedEntries(this.#indexes, entries);
   }
 
   /** The visible entry with the ID. */
@@ -73,11 +78,11 @@ export class VisibleEntries {
   }
 
   #withId(id: string): IndexedEntry | undefined {
-    for (const { index, offset } of this.#indexes) {
-      const found = index.withId(id).find((indexed) => this.entries[offset + indexed.slot] === indexed);
-      if (found !== undefined) return found;
-    }
-    return undefined;
+    // One visible entry has the ID.
+    this.#byId ??= new Map(
+      this.entries.flatMap((indexed) => (indexed === undefined ? [] : [[indexed.entry.id, indexed]])),
+    );
+    return this.#byId.get(id);
   }
 
   /** The links of the entry with the ID between visible entries: those that visible entries declare, and those by use. */
@@ -110,9 +115,14 @@ export class VisibleEntries {
   forEachWith(word: string, visit: (position: number, weight: number) => void): void {
     for (const { index, offset } of this.#indexes) {
       index.weightsOf(word)?.forEach((weight, slot) => {
-        if (this.lengths[offset + slot] !== 0) visit(offset + slot, weight);
+        const indexed = this.entries[offset + slot];
+        if (indexed !== undefined && index.slots[slot] === indexed) visit(offset + slot, weight);
       });
     }
+    this.#removed.forEach((position, { words }) => {
+      const weight = words.get(word);
+      if (weight !== undefined) visit(position, weight);
+    });
   }
 
   /** Calls `visit` for each visible entry with the word in its name, with the fraction of the name that the word is. */
@@ -120,9 +130,12 @@ export class VisibleEntries {
     for (const { index, offset } of this.#indexes) {
       index.namedWith(word)?.forEach((slot) => {
         const indexed = this.entries[offset + slot];
-        if (indexed !== undefined) visit(offset + slot, 1 / indexed.name.size);
+        if (indexed !== undefined && index.slots[slot] === indexed) visit(offset + slot, 1 / indexed.name.size);
       });
     }
+    this.#removed.forEach((position, { name }) => {
+      if (name.has(word)) visit(position, 1 / name.size);
+    });
   }
 
   /** The number of visible entries with the word. */
@@ -135,9 +148,53 @@ export class VisibleEntries {
   }
 
   /** The words of the indexes, visible or not, that a word may be a misspelling of; nearest first. */
-  near(word: string): string[] {
-    return [...new Set(this.#indexes.flatMap(({ index }) => index.vocabulary.near(word)))];
+  *nearSteps(word: string): SearchSteps<string[]> {
+    const near = new Set<string>();
+    for (const { index } of this.#indexes) {
+      for (const known of yield* index.vocabulary.nearSteps(word)) near.add(known);
+    }
+    return [...near];
   }
+}
+
+/** The visible entries that were changed or deleted since the search began: their index does not have their words any more. */
+class RemovedEntries {
+  readonly #indexes: readonly PlacedIndex[];
+  readonly #entries: readonly (IndexedEntry | undefined)[];
+  #changes: number;
+  #removed: [number, IndexedEntry][] = [];
+
+  constructor(indexes: readonly PlacedIndex[], entries: readonly (IndexedEntry | undefined)[]) {
+    this.#indexes = indexes;
+    this.#entries = entries;
+    this.#changes = changesOf(indexes);
+  }
+
+  forEach(visit: (position: number, indexed: IndexedEntry) => void): void {
+    const changes = changesOf(this.#indexes);
+    if (changes !== this.#changes) {
+      this.#changes = changes;
+      this.#removed = this.#indexes.flatMap((placedIndex, at) => this.#removedFrom(placedIndex, this.#endOf(at)));
+    }
+    for (const [position, indexed] of this.#removed) visit(position, indexed);
+  }
+
+  #removedFrom({ index, offset }: PlacedIndex, end: number): [number, IndexedEntry][] {
+    const removed: [number, IndexedEntry][] = [];
+    for (let position = offset; position < end; position += 1) {
+      const indexed = this.#entries[position];
+      if (indexed !== undefined && index.slots[position - offset] !== indexed) removed.push([position, indexed]);
+    }
+    return removed;
+  }
+
+  #endOf(at: number): number {
+    return this.#indexes[at + 1]?.offset ?? this.#entries.length;
+  }
+}
+
+function changesOf(indexes: readonly PlacedIndex[]): number {
+  return indexes.reduce((sum, { index }) => sum + index.changes, 0);
 }
 
 function placed(indexes: readonly LexicalIndex[]): PlacedIndex[] {

@@ -1,10 +1,15 @@
 import { editDistance } from '../../lib/suggest.ts';
+import type { SearchSteps } from './steps.ts';
 import { stemOf } from './tokenizer.ts';
 
 /** Shorter words have too many neighbours. */
 const MIN_WORD = 4;
 const TWO_EDITS_FROM = 8;
 const MIN_HALF = 3;
+/** Words with almost the letters of the given one that a search compares with it in one step. */
+const STEP_WORDS = 500;
+/** Words whose letters it compares in one step. */
+const STEP_LETTERS = 20_000;
 
 /** Words of one length, each with the set of its letters. */
 interface WordsOfLength {
@@ -44,23 +49,28 @@ export class Vocabulary {
   }
 
   /** Words that one edit turns into the given word, or two in a long word, by the number of edits and then in the order of the alphabet. */
-  near(word: string): string[] {
+  *nearSteps(word: string): SearchSteps<string[]> {
     if (!isComparable(word)) return [];
     const edits = word.length >= TWO_EDITS_FROM ? 2 : 1;
     const letters = lettersOf(word);
-    const found: { word: string; distance: number }[] = [];
+    // By word: a change between two steps may move a word, so it may be met twice.
+    const found = new Map<string, number>();
+    let compared = 0;
     for (let length = word.length - edits; length <= word.length + edits; length += 1) {
       const candidates = this.#byLength.get(length);
       if (candidates === undefined) continue;
       for (let position = 0; position < candidates.words.length; position += 1) {
+        if (position % STEP_LETTERS === STEP_LETTERS - 1) yield;
         // An edit changes at most two members of the set of letters.
         if (bitsOf(letters ^ (candidates.letters[position] ?? 0)) > edits * 2) continue;
         const known = candidates.words[position] ?? '';
-        const distance = editDistance(word, known);
-        if (distance > 0 && distance <= edits) found.push({ word: known, distance });
+        const distance = editDistance(word, known, edits);
+        if (distance > 0 && distance <= edits) found.set(known, distance);
+        compared += 1;
+        if (compared % STEP_WORDS === 0) yield;
       }
     }
-    return found.sort((a, b) => a.distance - b.distance || (a.word < b.word ? -1 : 1)).map(({ word: known }) => known);
+    return [...found].sort(([a, ofA], [b, ofB]) => ofA - ofB || (a < b ? -1 : 1)).map(([known]) => known);
   }
 }
 

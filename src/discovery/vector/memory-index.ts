@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { nearest } from './nearest.ts';
 import type { VectorEntry, VectorFilter, VectorHit, VectorIndex, VectorSpace } from './port.ts';
@@ -40,7 +41,13 @@ export class MemoryVectorIndex implements VectorIndex {
       const vector = this.#vectors.get(keyOf(namespace, id));
       return vector?.length === dimensions ? [{ id, vector }] : [];
     });
-    return vectors.map((wanted) => nearest(wanted, known, most));
+    const hits: VectorHit[][] = [];
+    for (const wanted of vectors) {
+      hits.push(nearest(wanted, known, most));
+      // Thousands of comparisons take some milliseconds: other requests are served in between.
+      await setImmediate();
+    }
+    return hits;
   }
 }
 
