@@ -9,6 +9,7 @@ import { createUsageParts } from '../nats/tasks/usage-parts.ts';
 import { openSessionRegistry } from '../nats/sessions/session-registry.ts';
 import { countLedgerWrites, withLedgerMetrics } from './ledger/instrumented-ledger.ts';
 import { rankCapabilities } from './discovery/rank-capabilities.ts';
+import { SearchTurns } from './discovery/search-turns.ts';
 import { withPromotedTools } from './discovery/promoted-tools.ts';
 import { createUsageReports } from './ledger/usage.ts';
 import { createUsageRecorder } from './ledger/usage-recorder.ts';
@@ -56,7 +57,8 @@ export const openModelModule: OpenModule = async (context) => {
     health: models.health,
     ledger: withLedgerMetrics(ledger, metrics, clock),
   };
-  const rank = rankCapabilities({ ...modelDeps, directory, clock, metrics, closing: closing.signal });
+  const turns = new SearchTurns({ clock });
+  const rank = rankCapabilities({ ...modelDeps, turns, directory, clock, metrics, closing: closing.signal });
   const reviews = serveReviewJobs(
     { ...context, ...modelDeps, registry: sessionRegistry, vetter, canaries },
     closing.signal,
@@ -67,7 +69,7 @@ export const openModelModule: OpenModule = async (context) => {
       review: { ...modelDeps, registry, evidence, demotions, vetter, canaries },
       sessions: { sessionsOf, registry, demotions },
       memory: memory.of,
-      discovery: { catalog, registry: sessionRegistry, demotions, rank, hasEgress: context.hasEgress },
+      discovery: { catalog, registry: sessionRegistry, demotions, rank, turns, hasEgress: context.hasEgress },
     }),
     catalog: models.catalog,
     usage: createUsageReports({ ledger, directory, ...usage }),

@@ -1,4 +1,4 @@
-import { search } from '../../discovery/lexical/search.ts';
+import { searchSteps } from '../../discovery/lexical/search.ts';
 import type { SearchScope } from '../../discovery/lexical/visible-entries.ts';
 import type { DiscoveryEntry } from '../../discovery/entry.ts';
 import type { DiscoveryQuery } from '../../discovery/port.ts';
@@ -14,9 +14,11 @@ import type { Clock } from '../../lib/clock.ts';
 import { calledBy, compose, withNames } from '../../models/pipeline.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
 import type { GatewayMetrics } from '../../telemetry/temper-metrics.ts';
+import type { SearchTurns } from './search-turns.ts';
 import { modelAccessFor, type ModelAccessDeps } from '../models/agent-model-access.ts';
 
 interface RankDeps extends ModelAccessDeps {
+  turns: SearchTurns;
   clock: Clock;
   metrics: GatewayMetrics;
   closing: AbortSignal;
@@ -33,7 +35,7 @@ interface AgentSearch {
   request: { id: string; disconnected: AbortSignal };
 }
 
-/** The results of a search, best first. */
+/** The results of a search, best first. Throws TEMPER_RATE_LIMITED when the agent or its namespace used its share of time. */
 export type RankCapabilities = (asked: AgentSearch) => Promise<RankedEntry[]>;
 
 /** An earlier deadline of the message applies. */
@@ -44,8 +46,9 @@ const SEARCH_TIMEOUT_MS = 10_000;
  * no account.
  */
 export function rankCapabilities(deps: RankDeps): RankCapabilities {
-  const { models, clock, metrics, closing } = deps;
-  if (models.discovery === undefined) return async ({ query, scope }) => search(query, scope);
+  const { models, clock, metrics, closing, turns } = deps;
+  if (models.discovery === undefined)
+    return ({ query, scope, claims, request }) => turns.run(claims, searchSteps(query, scope), request.disconnected);
   const { pipeline, resolve } = models;
   const platform = withNames(compose(pipeline, [calledBy({ id: 'discovery', ledger: UNLIMITED })]), resolve);
   const hybrid = new HybridSearch({
@@ -56,7 +59,7 @@ export function rankCapabilities(deps: RankDeps): RankCapabilities {
     observer: observerOf(metrics),
     closing,
   });
-  return ({ query, scope, owners, claims, state, request }) => {
+  return async ({ query, scope, owners, claims, state, request }) => {
     const { agentUid: id, namespace, root, deadline } = claims;
     const remaining = Math.min(SEARCH_TIMEOUT_MS, Date.parse(deadline) - clock.now().getTime());
     const op = {
@@ -70,7 +73,9 @@ export function rankCapabilities(deps: RankDeps): RankCapabilities {
     const charged = withNames(compose(pipeline, [calledBy(caller)]), resolve);
     const embed = (texts: string[], during: CallOptions) => charged.embed(texts, during);
     const ownerOf = (entry: DiscoveryEntry): EntryOwner => owners.get(entry) ?? 'Namespace';
-    return hybrid.search(query, scope, { id, namespace, embed, ownerOf }, op);
+    const { similarities } = await hybrid.compare(query, scope, { id, namespace, embed, ownerOf }, op);
+    // The catalog may have changed while the vectors were read.
+    return turns.run(claims, searchSteps(query, scope, similarities), request.disconnected);
   };
 }
 

@@ -23,6 +23,7 @@ import type { PromotedTool } from './catalog-entries.ts';
 import type { CapabilityCatalog } from './catalog.ts';
 import { EntryVisibility } from './entry-visibility.ts';
 import type { RankCapabilities } from './rank-capabilities.ts';
+import type { SearchTurns } from './search-turns.ts';
 import { ServiceEntries } from './service-entries.ts';
 
 export interface DiscoveryRouteDeps {
@@ -31,6 +32,7 @@ export interface DiscoveryRouteDeps {
   registry: Pick<SessionRegistry, 'tools'>;
   demotions: Demotions;
   rank: RankCapabilities;
+  turns: SearchTurns;
   /** The release runs an egress proxy, which pods connect through. */
   hasEgress: boolean;
 }
@@ -46,7 +48,8 @@ const SCHEMA = {
 };
 
 /** Search for tools and capabilities the agent may use: built-in tools, forged tools, tools of services and the catalog of its namespace. */
-export function discoveryRoutes({ catalog, registry, demotions, rank, hasEgress }: DiscoveryRouteDeps): RouteModule {
+export function discoveryRoutes(options: DiscoveryRouteDeps): RouteModule {
+  const { catalog, registry, demotions, rank, turns, hasEgress } = options;
   const builtIn = builtInDescriptors()
     .filter(({ name }) => name !== DISCOVER_TOOL.name)
     .map(toolEntry);
@@ -67,10 +70,11 @@ export function discoveryRoutes({ catalog, registry, demotions, rank, hasEgress 
           registry.tools(agentUid, session),
         ]);
         const tools = inService(sessionTools, (digest) => demotions.reason(claims, digest) !== undefined);
+        const forged = tools.map(({ artifact }) => forgedEntry(artifact));
+        const ofSession = await turns.run(claims, LexicalIndex.stepsOf(forged), request.disconnected);
         const decider = deps.directory.decider(state, tainted);
         await visibility.decide(agent, decider, catalog.index(namespace).entries());
         const lost = catalog.lostEntries(namespace, agent);
-        const forged = tools.map(({ artifact }) => forgedEntry(artifact));
         const permits = visibility.of(agent, decider);
         const visible = (entry: DiscoveryEntry | undefined): boolean =>
           entry !== undefined && !lost.has(entry) && permits(entry);
@@ -84,7 +88,7 @@ export function discoveryRoutes({ catalog, registry, demotions, rank, hasEgress 
         const started = deps.clock.monotonic();
         // A tool of a service stands before a Capability with its name, which no gateway executes.
         const ofServices = services.index(deps.brokered.services(namespace));
-        const indexes = [builtInIndex, LexicalIndex.of(forged), ofServices, catalog.index(namespace)];
+        const indexes = [builtInIndex, ofSession, ofServices, catalog.index(namespace)];
         const permitted = forMessage === true ? callableTools(visible, callable()) : visible;
         const scope = { indexes, permits: permitted, usedTogether: usedTogether(state) };
         const owners = new Map<DiscoveryEntry, EntryOwner>([...everyones, ...forged.map(ofAgent)]);

@@ -18,6 +18,13 @@ export class CallerTurns<Job extends JobOwner> {
     agents.set(job.agentUid, [...(agents.get(job.agentUid) ?? []), job]);
   }
 
+  /** Adds a job before the other ones of its agent: it had a turn, and needs another one. */
+  addFirst(job: Job): void {
+    const waiting = this.#namespaces.get(job.namespace)?.get(job.agentUid) ?? [];
+    for (const other of waiting) this.remove(other);
+    for (const each of [job, ...waiting]) this.add(each);
+  }
+
   /** Removes a job that waits; false for one that does not. */
   remove(job: Job): boolean {
     const agents = this.#namespaces.get(job.namespace);

@@ -238,11 +238,25 @@ describe('a hostile pod that misuses models and reviews', { timeout: 600_000 }, 
 
   it('searches with the longest queries are held to the share of their agent', async () => {
     const query = Array.from({ length: 200 }, (_, index) => String.fromCodePoint(0x4e00 + index)).join(' ');
+    const create = async (index: number) => {
+      const spec = { type: 'Skill', description: `${query} ${index}`, content: 'x' };
+      const object = {
+        apiVersion: 'temper.dev/v1alpha1',
+        kind: 'Capability',
+        metadata: { name: `long-${index}` },
+        spec,
+      };
+      await neighbours.fixture.create('/apis/temper.dev/v1alpha1/namespaces/team-a/capabilities', object);
+      return { status: 201 };
+    };
+    assertStatuses(await flood(200, create), [201]);
     await neighbours.survive(
       async (attacker) => {
         const { deliveryToken } = await attacker.deliver('s-attack');
         const call = () => attacker.call('POST', '/v1/discovery/search', { body: { deliveryToken, query } });
-        assertStatuses(await flood(300, call, 16), [200, 429]);
+        const { text } = await call();
+        assert.match(text, /"skill:long-/);
+        assertStatuses(await flood(300, call, 16), [200, 429], [200]);
       },
       { named: 'request' },
     );
