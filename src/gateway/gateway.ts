@@ -9,6 +9,7 @@ import { keyOf } from '../kube/informer/store.ts';
 import { METRICS } from '../kube/metrics.ts';
 import { createTransport, type Transport } from '../kube/client/transport.ts';
 import { onAbort, whenAborted } from '../lib/async/abort.ts';
+import { TemperError } from '../lib/errors.ts';
 import { FairQueue } from '../lib/async/fair-queue.ts';
 import { systemClock as clock } from '../lib/clock.ts';
 import { type Digest, sha256 } from '../lib/canonical.ts';
@@ -109,7 +110,7 @@ export interface GatewayRun {
   listening?: (addresses: { port: number; healthPort: number; webhookPort: number | undefined }) => void;
 }
 
-/** Runs one replica of the gateway until the signal aborts and its requests have ended. */
+/** Runs one replica of the gateway until the signal aborts and its requests have ended. Throws TEMPER_BUS_UNAVAILABLE when the client of NATS gives up. */
 export async function runGateway(config: GatewayConfig, run: GatewayRun): Promise<void> {
   try {
     await serve(config, run);
@@ -171,9 +172,18 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   await Promise.all([server.listen(config.listen), webhooks?.listen()]);
   pending.delete('listener');
   run.listening?.({ port: portOf(server), healthPort: health.port, webhookPort: webhooks?.port() });
-  await whenAborted(signal);
+  await whenAborted(AbortSignal.any([signal, bus.closed]));
   log.info({}, 'draining');
   await Promise.all([drain(server, draining, clock), webhooks?.drain(draining)]);
+  if (!signal.aborted) throw connectionClosed();
+}
+
+/** The client of NATS has given up, such as for a server that is too old or a key that it cannot read. A new process connects again. */
+function connectionClosed(): TemperError {
+  return new TemperError(
+    'TEMPER_BUS_UNAVAILABLE',
+    'the client of NATS has given up its connection, so this replica ends',
+  );
 }
 
 function openStorage(

@@ -67,6 +67,8 @@ export interface GatewayReplica {
   webhookPort?: number | undefined;
   /** Drains the replica and resolves when it has stopped. */
   stop(): Promise<void>;
+  /** The error with which the replica ends by itself. */
+  failure(): Promise<unknown>;
   call(method: string, path: string, options?: HttpRequestOptions): Promise<HttpResponse>;
 }
 
@@ -227,11 +229,17 @@ export class GatewayFixture implements AsyncDisposable {
     running.catch(listening.reject);
     const { port, healthPort, webhookPort } = await listening.promise;
     const call = httpsClient(port);
+    let hasFailed = false;
     const stop = async (): Promise<void> => {
       stopping.abort();
-      await running;
+      if (!hasFailed) await running;
     };
-    const replica = { port, healthPort, webhookPort, stop, call };
+    const failure = async (): Promise<unknown> => {
+      const error = await running.catch((reason: unknown) => reason);
+      hasFailed = true;
+      return error;
+    };
+    const replica = { port, healthPort, webhookPort, stop, failure, call };
     this.#replicas.push(replica);
     await pollValue(
       'the readiness of the gateway',
