@@ -72,7 +72,7 @@ test: setup ## Run every tier of tests
 	@$(MAKE) --no-print-directory -j2 test-e2e-beside test-in-turn
 
 test-e2e-beside: setup
-	@set -o pipefail; $(MAKE) --no-print-directory test-e2e 2>&1 | while IFS= read -r line; do printf '[e2e] %s\n' "$$line"; done
+	@set -o pipefail; $(MAKE) --no-print-directory test-e2e 2>&1 | awk '{ print "[e2e] " $$0; fflush() }'
 
 test-in-turn: setup
 	@$(MAKE) --no-print-directory test-code
