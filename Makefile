@@ -9,7 +9,7 @@ SYSTEM_TESTS := 'test/system/**/*.test.ts'
 INTEGRATION_TESTS := 'test/integration/**/*.test.ts'
 E2E_TESTS := 'test/e2e/*.test.ts'
 # Test servers written in Go collect garbage less often: an API server then takes a fifth less processor time, and more memory.
-RUN_TESTS := env -u MAKEFLAGS GOGC=400 $(NODE) test/runner/main.ts
+RUN_TESTS := env GOGC=400 $(NODE) test/runner/main.ts
 CLUSTER := .temper-cluster
 # Where each sample has its state and its configuration.
 SAMPLES := .temper-samples
@@ -33,7 +33,7 @@ AGENTDOJO := $(HOME)/.cache/temper/agentdojo
 # Where those of the sentence embedder are.
 EMBEDDER := $(HOME)/.cache/temper/embedder
 
-.PHONY: agentdojo help setup demo sample-web sample-git sample-sql sample-mcp sample-skills test test-e2e-beside test-in-turn test-code test-unit test-system test-integration test-e2e chaos soak cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck structure unused verify bench bench-embedder bench-cluster soak-faults clean launcher toolchain-image
+.PHONY: agentdojo help setup demo sample-web sample-git sample-sql sample-mcp sample-skills test test-code test-unit test-system test-integration test-e2e chaos soak cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck structure unused verify bench bench-embedder bench-cluster soak-faults clean launcher toolchain-image
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,19 +64,11 @@ sample-mcp: setup ## Run a sample without a key: an agent calls the tool of an M
 sample-skills: setup ## Run a sample without a key: an agent follows a skill from a repository (Linux; needs Git)
 	@$(NODE) manifests/local/skill-user/demo.ts --samples $(SAMPLES)
 
-# The e2e tier waits most of its time, so it runs beside the others. What both need is built and installed before.
 test: setup ## Run every tier of tests
 	@$(MAKE) --no-print-directory verify
-	@test/tier.sh integration true
-	@test/tier.sh e2e true
-	@$(MAKE) --no-print-directory -j2 test-e2e-beside test-in-turn
-
-test-e2e-beside: setup
-	@set -o pipefail; $(MAKE) --no-print-directory test-e2e 2>&1 | awk '{ print "[e2e] " $$0; fflush() }'
-
-test-in-turn: setup
 	@$(MAKE) --no-print-directory test-code
 	@$(MAKE) --no-print-directory test-integration
+	@$(MAKE) --no-print-directory test-e2e
 
 test-code: setup
 	@$(RUN_TESTS) 2 $(UNIT_TESTS) $(SYSTEM_TESTS)
