@@ -91,7 +91,7 @@ describe('temper tool audit', () => {
 
   it('a task that never calls the tool is no evidence, and the output says so', async () => {
     const { out } = await run({ message: ['hello'] });
-    assert.match(out, /no task called double, so this is no evidence/);
+    assert.match(out, /no task called double, so this is not evidence/);
     const { out: json } = await run({ message: ['hello'], output: 'json' });
     assert.equal((JSON.parse(json) as { evidence: string }).evidence, 'NeverCalled');
   });
