@@ -235,11 +235,11 @@ describe('bytes of memory and of session tools', () => {
 
 describe('the share of a namespace', () => {
   it('the agents of one namespace cannot fill a bucket, and a closed session no longer counts', async () => {
-    const limits = { ...SMALL, sessionBytes: 3 * MIB, namespacePercent: 10 };
+    const { config, state } = await nats.gateway.manager.streams.info('KV_temper-sessions');
+    // Of what earlier tests left free: more than one full agent, and less than two.
+    const namespacePercent = Math.ceil((100 * 3.5 * MIB) / (config.max_bytes - state.bytes));
+    const limits = { ...SMALL, sessionBytes: 3 * MIB, namespacePercent };
     const { newAgent, sessionsOf } = setup(limits);
-    // A tenth of the bucket is less than two full agents.
-    const { config } = await nats.gateway.manager.streams.info('KV_temper-sessions');
-    assert.ok(config.max_bytes / 10 < 5 * MIB);
     const [one, two] = [newAgent(), newAgent()];
     await sessionsOf(one).append('s', 0, [text(2.5 * MIB)]);
     await assert.rejects(
