@@ -26,6 +26,16 @@ export function parseUntrustedJson(text: string): Json {
   return mayContainUnsafeKey(text) ? withoutUnsafeKeys(value) : value;
 }
 
+/** The value of bytes from outside; undefined when they are not valid UTF-8 JSON. Otherwise like `parseUntrustedJson`. */
+export function parseJsonBytes(data: Uint8Array): Json | undefined {
+  try {
+    return parseUntrustedJson(new TextDecoder('utf-8', { fatal: true }).decode(data));
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof TypeError) return undefined;
+    throw error;
+  }
+}
+
 /** Throws SyntaxError when the value, which was parsed from the text, holds a number that the text writes larger than the largest one. */
 function assertFiniteNumbers(text: string, value: unknown): void {
   const path = infiniteNumberPath(text, value);

@@ -1,9 +1,9 @@
 import type { AuditRecord } from '../audit/port.ts';
-import { isJsonObject, type Json } from '../lib/json.ts';
+import { isJsonObject, type Json, parseJsonBytes } from '../lib/json.ts';
 import type { JetStreamConnection } from './connection/connection.ts';
 import { STREAMS, subjects } from './jetstream/names.ts';
 import { deduplicationId, publish, type Published } from './jetstream/publish.ts';
-import { parseJsonBytes, readMessages } from './jetstream/stream-reader.ts';
+import { readMessages } from './jetstream/stream-reader.ts';
 
 export interface StoredAuditRecord extends AuditRecord {
   /** In its stream. */

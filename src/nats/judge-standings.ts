@@ -1,8 +1,8 @@
-import type { Json } from '../lib/json.ts';
+import { type Json, parseJsonBytes } from '../lib/json.ts';
 import type { JetStreamConnection } from './connection/connection.ts';
 import { createDocumentStore, type DocumentStore } from './jetstream/document-store.ts';
 import { BUCKETS, bucketStream, bucketSubject } from './jetstream/names.ts';
-import { parseJsonBytes, readMessages } from './jetstream/stream-reader.ts';
+import { readMessages } from './jetstream/stream-reader.ts';
 
 /** A token of its own, so that the keys of providers in this bucket cannot meet it. */
 const PREFIX = 'judges.';

@@ -1,19 +1,12 @@
 import { createFoundMemory, createKeyedMemory, type KeyedRecords } from '../agent/tools/memory.ts';
 import { type MemoryBytes, type MemoryScan, scanHere, valueOf } from '../agent/tools/memory-scan.ts';
 import type { Memory } from '../agent/ports.ts';
-import type { Json } from '../lib/json.ts';
+import { type Json, parseJsonBytes } from '../lib/json.ts';
 import type { JetStreamConnection } from './connection/connection.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from './jetstream/names.ts';
 import { publish } from './jetstream/publish.ts';
 import type { AgentQuota } from './residents/storage-quota.ts';
-import {
-  messageCounts,
-  parseJsonBytes,
-  lastMessage,
-  lastMessages,
-  purge,
-  readMessages,
-} from './jetstream/stream-reader.ts';
+import { messageCounts, lastMessage, lastMessages, purge, readMessages } from './jetstream/stream-reader.ts';
 
 const STREAM = bucketStream(BUCKETS.memory);
 

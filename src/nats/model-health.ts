@@ -1,9 +1,9 @@
 import { type ErrorCode, isErrorCode } from '../lib/error-codes.ts';
-import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
+import { isJsonObject, type Json, type JsonObject, parseJsonBytes } from '../lib/json.ts';
 import type { JetStreamConnection } from './connection/connection.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from './jetstream/names.ts';
 import { publish } from './jetstream/publish.ts';
-import { parseJsonBytes, readMessages } from './jetstream/stream-reader.ts';
+import { readMessages } from './jetstream/stream-reader.ts';
 
 /** Health of a model provider, observed in the gateways' calls. */
 export interface ProviderHealth {

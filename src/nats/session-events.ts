@@ -6,7 +6,8 @@ import { followSubject } from './notify/follow.ts';
 import { STREAMS, subjects, token } from './jetstream/names.ts';
 import { deduplicationId, publish, type PublishOptions } from './jetstream/publish.ts';
 import { BaseSequenceCache, readStoreGeneration } from './jetstream/store-generation.ts';
-import { parseJsonBytes, lastMessage, purge, readMessages } from './jetstream/stream-reader.ts';
+import { parseJsonBytes } from '../lib/json.ts';
+import { lastMessage, purge, readMessages } from './jetstream/stream-reader.ts';
 import {
   parseBatch,
   type SessionEvent,

@@ -1,11 +1,11 @@
 import type { FinishReason } from '../bus/port.ts';
 import { type ErrorCode, isErrorCode } from '../lib/error-codes.ts';
-import { isJsonObject, type JsonObject } from '../lib/json.ts';
+import { isJsonObject, type JsonObject, parseJsonBytes } from '../lib/json.ts';
 import type { JetStreamConnection } from './connection/connection.ts';
 import { STREAMS, subjects } from './jetstream/names.ts';
 import { publish, type PublishOptions } from './jetstream/publish.ts';
 import { notify } from './notify/notifications.ts';
-import { lastMessage, parseJsonBytes, readMessages } from './jetstream/stream-reader.ts';
+import { lastMessage, readMessages } from './jetstream/stream-reader.ts';
 
 /** The end of the work on a message. */
 export type SessionEnd =

@@ -54,7 +54,7 @@ const DESCRIPTOR: ToolDescriptor = {
   action: 'code:read',
   sideEffects: false,
   locality: 'Local',
-  examples: [{ text: 'TODO', path: 'src', glob: '**/*.ts' }],
+  examples: [{ text: 'timeout', path: 'src', glob: '**/*.ts' }],
   failures: FILE_FAILURES,
 };
 

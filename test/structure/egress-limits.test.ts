@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { DEFAULT_LIMITS } from '../../src/egress/proxy/open-connections.ts';
 import { CONNECTION_LIMITS } from '../../src/egress/proxy/server.ts';
-import { SHARES } from '../../src/gateway/brokered/call-shares.ts';
+import { SHARES } from '../../src/gateway/shares/call-shares.ts';
 import { SESSION_LIMITS } from '../../src/gateway/capabilities/mcp/session-limits.ts';
 import { DEFAULT_MAX_CONNECTIONS } from '../../src/net/connection-limits.ts';
 

@@ -1,4 +1,4 @@
-import { isJsonObject, type Json, parseUntrustedJson } from '../../lib/json.ts';
+import { isJsonObject, type Json, parseJsonBytes } from '../../lib/json.ts';
 import { isSharedKey } from '../../policy/shared-keys.ts';
 import { byKey, rankTexts, textOf } from './memory-ranking.ts';
 
@@ -51,12 +51,8 @@ export function valueOf(memory: MemoryBytes, { scope, index }: MemoryFinding): J
 }
 
 function entryOf(bytes: Uint8Array): { key: string; value: Json; tainted: boolean } | undefined {
-  try {
-    return memoryEntry(parseUntrustedJson(new TextDecoder('utf-8', { fatal: true }).decode(bytes)));
-  } catch (error) {
-    if (error instanceof SyntaxError || error instanceof TypeError) return undefined;
-    throw error;
-  }
+  const record = parseJsonBytes(bytes);
+  return record === undefined ? undefined : memoryEntry(record);
 }
 
 /** The entry in a stored record; undefined when the record is none. */

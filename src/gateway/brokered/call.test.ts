@@ -16,7 +16,7 @@ import type { ToolDescriptor } from '../../tools/contract.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import type { AuthorizedDelivery } from '../delivery/authorize.ts';
 import { type BrokeredCallDeps, callBrokeredTool, type RequestedCall } from './call.ts';
-import { CallShares } from './call-shares.ts';
+import { CallShares } from '../shares/call-shares.ts';
 import type { BrokeredTool } from './port.ts';
 import { MinuteCounts } from '../http/limits/minute-counts.ts';
 import { RecentCalls } from './recent-calls.ts';

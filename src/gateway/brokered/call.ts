@@ -16,7 +16,7 @@ import type { AuthorizedDelivery } from '../delivery/authorize.ts';
 import { assertBrokeredCall } from '../delivery/brokered-call.ts';
 import type { MinuteCounts } from '../http/limits/minute-counts.ts';
 import { recorded, unknownOutcome } from './call-records.ts';
-import type { CallShares } from './call-shares.ts';
+import type { CallShares } from '../shares/call-shares.ts';
 import type { BrokeredTool } from './port.ts';
 import type { RecentCalls } from './recent-calls.ts';
 

@@ -17,7 +17,7 @@ import type { GatewayServer } from '../http/routes.ts';
 import { ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 import { parentSpanOf } from '../tracing/message-traces.ts';
 import { type BrokeredCallDeps, callBrokeredTool } from './call.ts';
-import { CallShares } from './call-shares.ts';
+import { CallShares } from '../shares/call-shares.ts';
 import { RecentCalls } from './recent-calls.ts';
 import { limitTransfers, TRANSFERS } from './transfers.ts';
 

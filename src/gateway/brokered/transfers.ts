@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { CallShares, type Shares } from './call-shares.ts';
+import { CallShares, type Shares } from '../shares/call-shares.ts';
 
 /** A request, or its answer, has megabytes: with its copies about 9 MiB, until the answer is sent. */
 export const TRANSFERS: Shares = { agent: 2, namespace: 4, all: 8 };

@@ -5,8 +5,8 @@ import { onAbort } from '../../lib/async/abort.ts';
 import { TokenBucket, type TokenBucketOptions } from '../../lib/async/token-bucket.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { CallShares, type Shares } from '../brokered/call-shares.ts';
-import { CallerTurns, type JobOwner } from '../threads/caller-turns.ts';
+import { CallShares, type Shares } from '../shares/call-shares.ts';
+import { CallerTurns, type JobOwner } from '../shares/caller-turns.ts';
 
 export interface SearchTurnsOptions {
   clock: Pick<Clock, 'monotonic'>;

@@ -3,7 +3,7 @@ import type { RepositoryReadRequest } from '../../gateway-api/repositories/repos
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { SchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import { assertDefinition, assertPermitted, attempted, markSession } from '../brokered/call.ts';
-import type { CallShares } from '../brokered/call-shares.ts';
+import type { CallShares } from '../shares/call-shares.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { AuthorizedDelivery } from '../delivery/authorize.ts';
 import type { GitTool } from './port.ts';

@@ -4,7 +4,7 @@ import { RepositoryReadRequest } from '../../gateway-api/repositories/repository
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import { continueTrace } from '../../telemetry/spans.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
-import { CallShares } from '../brokered/call-shares.ts';
+import { CallShares } from '../shares/call-shares.ts';
 import { limitTransfers, TRANSFERS } from '../brokered/transfers.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { authorizeDelivery } from '../delivery/authorize.ts';

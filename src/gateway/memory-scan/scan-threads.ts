@@ -1,6 +1,6 @@
 import type { MemoryFinding, MemoryScan } from '../../agent/tools/memory-scan.ts';
 import { TemperError } from '../../lib/errors.ts';
-import type { JobOwner } from '../threads/caller-turns.ts';
+import type { JobOwner } from '../shares/caller-turns.ts';
 import { ThreadPool, type ThreadPoolOptions } from '../threads/thread-pool.ts';
 import { type PackedMemory, packMemory, scanPacked } from './packed-memory.ts';
 

@@ -3,8 +3,8 @@ import { onAbort } from '../../lib/async/abort.ts';
 import { TokenBucket } from '../../lib/async/token-bucket.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { CallShares } from '../brokered/call-shares.ts';
-import { CallerTurns, type JobOwner } from './caller-turns.ts';
+import { CallShares } from '../shares/call-shares.ts';
+import { CallerTurns, type JobOwner } from '../shares/caller-turns.ts';
 import { isFailure, type StartThread, type ThreadFailure, WorkerThread } from './worker-thread.ts';
 
 export interface ThreadPoolOptions<Input, Output> {

@@ -1,10 +1,10 @@
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { isJsonObject, type Json } from '../../lib/json.ts';
+import { isJsonObject, type Json, parseJsonBytes } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { createDocumentStore, type DocumentStore } from '../jetstream/document-store.ts';
 import { BUCKETS, bucketStream, bucketSubject, subjects, token } from '../jetstream/names.ts';
-import { lastMessage, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
+import { lastMessage, readMessages } from '../jetstream/stream-reader.ts';
 import { NotificationListener, notify } from '../notify/notifications.ts';
 
 /** What an agent asks for: a child, or the end of one. A gateway has decided that it may. */

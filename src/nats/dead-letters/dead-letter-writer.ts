@@ -7,7 +7,8 @@ import { natsError } from '../connection/errors.ts';
 import { publishFailure } from './failure-events.ts';
 import { STREAMS, subjects, token } from '../jetstream/names.ts';
 import { MAX_WRAPPED_BYTES, publish } from '../jetstream/publish.ts';
-import { parseJsonBytes, messageAt } from '../jetstream/stream-reader.ts';
+import { parseJsonBytes } from '../../lib/json.ts';
+import { messageAt } from '../jetstream/stream-reader.ts';
 
 /** A message that could not be delivered. */
 export interface StoredDeadLetter {

@@ -2,7 +2,7 @@ import type { StoredMsg } from '@nats-io/jetstream';
 import { isErrorCode } from '../../lib/error-codes.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
-import { isJsonObject, type Json } from '../../lib/json.ts';
+import { isJsonObject, type Json, parseJsonBytes } from '../../lib/json.ts';
 import { type StoredDeadLetter, deadLetterSubject } from './dead-letter-writer.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { parseEnvelope, storedEnvelope } from '../inbox/envelope.ts';
@@ -11,7 +11,7 @@ import { publishFailure } from './failure-events.ts';
 import { notify } from '../notify/notifications.ts';
 import { STREAMS, subjects, token } from '../jetstream/names.ts';
 import { publish } from '../jetstream/publish.ts';
-import { messageCounts, parseJsonBytes, lastMessage, purge, readMessages } from '../jetstream/stream-reader.ts';
+import { messageCounts, lastMessage, purge, readMessages } from '../jetstream/stream-reader.ts';
 
 export interface DeadLetters {
   /** Newest first, at most 1,000. Without a UID: of all agents. */

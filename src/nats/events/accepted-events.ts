@@ -1,10 +1,10 @@
 import type { PublishedEvent } from '../../events/event.ts';
-import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
+import { isJsonObject, type Json, type JsonObject, parseJsonBytes } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { createDocumentStore } from '../jetstream/document-store.ts';
 import { BUCKETS, bucketStream, bucketSubject, subjects, token } from '../jetstream/names.ts';
 import { expire, publish } from '../jetstream/publish.ts';
-import { parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
+import { readMessages } from '../jetstream/stream-reader.ts';
 import { notify } from '../notify/notifications.ts';
 
 /** One message that an event causes. */

@@ -1,11 +1,11 @@
 import type { PublishedEvent } from '../../events/event.ts';
 import { MAX_PAST_EVENTS } from '../../events/limits.ts';
 import type { EventCounts } from '../../events/past-event.ts';
-import { isJsonObject, type Json } from '../../lib/json.ts';
+import { isJsonObject, type Json, parseJsonBytes } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { STREAMS, subjects, token } from '../jetstream/names.ts';
 import { deduplicationId, publish } from '../jetstream/publish.ts';
-import { keepLast, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
+import { keepLast, readMessages } from '../jetstream/stream-reader.ts';
 import { isEvent } from './accepted-events.ts';
 
 /** An event of the history, with the number of messages that it caused. */

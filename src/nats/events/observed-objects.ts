@@ -1,9 +1,9 @@
 import { type ObservedRecord, parseObserved } from '../../events/platform/observed-object.ts';
-import type { Json } from '../../lib/json.ts';
+import { type Json, parseJsonBytes } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { createDocumentStore } from '../jetstream/document-store.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.ts';
-import { parseJsonBytes, purge, readMessages } from '../jetstream/stream-reader.ts';
+import { purge, readMessages } from '../jetstream/stream-reader.ts';
 
 /** What events said about objects, one document per object beside what triggers did. Methods throw TEMPER_BUS_*. */
 export interface ObservedObjects {

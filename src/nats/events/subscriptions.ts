@@ -6,11 +6,11 @@ import {
   type Subscription,
 } from '../../events/subscription.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { isJsonObject, type Json } from '../../lib/json.ts';
+import { isJsonObject, type Json, parseJsonBytes } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { createDocumentStore } from '../jetstream/document-store.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.ts';
-import { lastMessage, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
+import { lastMessage, readMessages } from '../jetstream/stream-reader.ts';
 import { createTriggerFires, type TriggerFireStore } from './trigger-fires.ts';
 
 /** Methods throw TEMPER_BUS_*. */

@@ -7,12 +7,12 @@ import {
   type TriggerFires,
 } from '../../events/fires.ts';
 import { TemperError } from '../../lib/errors.ts';
-import type { Json } from '../../lib/json.ts';
+import { type Json, parseJsonBytes } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { createDocumentStore } from '../jetstream/document-store.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.ts';
 import { expire } from '../jetstream/publish.ts';
-import { lastMessage, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
+import { lastMessage, readMessages } from '../jetstream/stream-reader.ts';
 
 /** What the triggers and subscriptions of agents did. Methods throw TEMPER_BUS_*. */
 export interface TriggerFireStore {

@@ -1,9 +1,8 @@
 import { callText, parseMessageCall } from '../../bus/message-call.ts';
 import { type Envelope, MESSAGE_SOURCES, type MessageSource } from '../../bus/port.ts';
 import { isSessionId } from '../../agent/session/session-id.ts';
-import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
+import { isJsonObject, type Json, type JsonObject, parseJsonBytes } from '../../lib/json.ts';
 import { spanContextOf } from '../../telemetry/traceparent.ts';
-import { parseJsonBytes } from '../jetstream/stream-reader.ts';
 
 const TEXT_MEMBERS = ['id', 'from', 'to', 'session', 'root', 'deadline', 'time'] as const;
 const MAX_NAME = 512;

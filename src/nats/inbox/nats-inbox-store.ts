@@ -1,20 +1,13 @@
 import type { StoredMsg } from '@nats-io/jetstream';
 import { isErrorCode } from '../../lib/error-codes.ts';
-import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
+import { isJsonObject, type Json, type JsonObject, parseJsonBytes } from '../../lib/json.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { isMessageMissing, natsError } from '../connection/errors.ts';
 import { type OnDeadLetter, removeFromInbox, writeDeadLetter } from '../dead-letters/dead-letter-writer.ts';
 import { BUCKETS, bucketStream, bucketSubject, STREAMS, subjects, token } from '../jetstream/names.ts';
 import { publish } from '../jetstream/publish.ts';
-import {
-  firstMessage,
-  lastMessage,
-  lastMessages,
-  messageAt,
-  parseJsonBytes,
-  readMessages,
-} from '../jetstream/stream-reader.ts';
+import { firstMessage, lastMessage, lastMessages, messageAt, readMessages } from '../jetstream/stream-reader.ts';
 import { type CurrentDelivery, type DeliveryState, EMPTY_STATE, type OpenDelivery } from './delivery-state.ts';
 import type { EndedMessage, InboxMessage, InboxStore } from './inbox-store.ts';
 

@@ -1,9 +1,9 @@
 import { TemperError } from '../../lib/errors.ts';
-import type { Json } from '../../lib/json.ts';
+import { type Json, parseJsonBytes } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { type BucketName, bucketStream, bucketSubject } from './names.ts';
 import { publish } from './publish.ts';
-import { parseJsonBytes, lastMessage } from './stream-reader.ts';
+import { lastMessage } from './stream-reader.ts';
 
 interface StoredDocument {
   /** Undefined when the stored bytes are not JSON. */

@@ -1,5 +1,4 @@
 import type { StoredMsg, StreamInfo } from '@nats-io/jetstream';
-import { type Json, parseUntrustedJson } from '../../lib/json.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { isMessageMissing, isStreamMissing, isTooManyResults, natsError } from '../connection/errors.ts';
@@ -190,15 +189,5 @@ async function streamInfo(connection: JetStreamConnection, stream: string): Prom
     return await connection.request(() => connection.manager.streams.info(stream));
   } catch (error) {
     throw natsError(error, `reading the size of ${stream}`);
-  }
-}
-
-/** The JSON of a message; undefined when the bytes are not valid UTF-8 JSON. */
-export function parseJsonBytes(data: Uint8Array): Json | undefined {
-  try {
-    return parseUntrustedJson(new TextDecoder('utf-8', { fatal: true }).decode(data));
-  } catch (error) {
-    if (error instanceof SyntaxError || error instanceof TypeError) return undefined;
-    throw error;
   }
 }

@@ -5,7 +5,8 @@ import { natsError } from '../connection/errors.ts';
 import { totalAt, parseAccountRecord, type AccountRecord, rollWindows } from './account-record.ts';
 import { accountKey } from './account-key.ts';
 import { BUCKETS, bucketStream, bucketSubject } from '../jetstream/names.ts';
-import { EVERY_SUBJECT, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
+import { parseJsonBytes } from '../../lib/json.ts';
+import { EVERY_SUBJECT, readMessages } from '../jetstream/stream-reader.ts';
 
 const STREAM = bucketStream(BUCKETS.ledger);
 const PREFIX = bucketSubject(BUCKETS.ledger, '');

@@ -1,6 +1,6 @@
 import { type Digest, sha256 } from '../../lib/canonical.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
-import { isJsonObject, type Json } from '../../lib/json.ts';
+import { isJsonObject, type Json, parseJsonBytes } from '../../lib/json.ts';
 import type { RecordedInput, ToolStatistics, ToolUse } from '../../tempering/types.ts';
 import {
   countUse,
@@ -13,7 +13,7 @@ import { toCountedUse } from '../../tempering/use/use-store.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { createDocumentStore } from '../jetstream/document-store.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.ts';
-import { parseJsonBytes, purge } from '../jetstream/stream-reader.ts';
+import { purge } from '../jetstream/stream-reader.ts';
 import type { AgentQuota } from '../residents/storage-quota.ts';
 import { type ChunkedValues, createChunkedValues } from './chunked-values.ts';
 

@@ -1,11 +1,10 @@
 import type { Digest } from '../../lib/canonical.ts';
 import { isDigest } from '../../lib/canonical.ts';
-import { isJsonObject, type Json } from '../../lib/json.ts';
+import { isJsonObject, type Json, parseJsonBytes } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { QUEUES, subjects } from '../jetstream/names.ts';
 import { deduplicationId, publish } from '../jetstream/publish.ts';
 import { consumeQueue } from '../jetstream/queue-consumer.ts';
-import { parseJsonBytes } from '../jetstream/stream-reader.ts';
 
 /** The testers of the policy are asked for cases. */
 export interface TesterRequest {

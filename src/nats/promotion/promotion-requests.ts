@@ -1,10 +1,9 @@
 import { type Digest, isDigest, sha256 } from '../../lib/canonical.ts';
-import { isJsonObject, type Json, textAt } from '../../lib/json.ts';
+import { isJsonObject, type Json, textAt, parseJsonBytes } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { QUEUES, subjects } from '../jetstream/names.ts';
 import { publish } from '../jetstream/publish.ts';
 import { consumeQueue } from '../jetstream/queue-consumer.ts';
-import { parseJsonBytes } from '../jetstream/stream-reader.ts';
 
 /** A gateway asks for the promotion of a tool whose reported uses meet the policy. It opens a verification and decides nothing. */
 export interface PromotionRequest {

@@ -1,5 +1,5 @@
 import type { Digest } from '../../lib/canonical.ts';
-import { isJsonObject, type Json } from '../../lib/json.ts';
+import { isJsonObject, type Json, parseJsonBytes } from '../../lib/json.ts';
 import type { TesterAnswer } from '../../tempering/examination/testers/ask-tester.ts';
 import type { PanelVerdict } from '../../tempering/judge/panel.ts';
 import { parsePromotionRecord, type PromotionRecord } from '../../tempering/promotion/promotion-record.ts';
@@ -7,7 +7,7 @@ import type { JetStreamConnection } from '../connection/connection.ts';
 import { createDocumentStore } from '../jetstream/document-store.ts';
 import { createChunkedValues } from './chunked-values.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.ts';
-import { parseJsonBytes, purge, readMessages } from '../jetstream/stream-reader.ts';
+import { purge, readMessages } from '../jetstream/stream-reader.ts';
 
 export interface StoredPromotion {
   /** Undefined without a state, and for a value that is not a valid one. */

@@ -1,10 +1,10 @@
 import { type Digest, isDigest } from '../../lib/canonical.ts';
-import { isJsonObject, type Json, type JsonObject, textAt } from '../../lib/json.ts';
+import { isJsonObject, type Json, type JsonObject, textAt, parseJsonBytes } from '../../lib/json.ts';
 import type { AuditedRun, AuditedTask } from '../../tool-audit/report.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { createDocumentStore } from '../jetstream/document-store.ts';
 import { BUCKETS, bucketStream, bucketSubject, subjects, token } from '../jetstream/names.ts';
-import { parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
+import { readMessages } from '../jetstream/stream-reader.ts';
 import { notify } from '../notify/notifications.ts';
 
 /** An audit of a tool of one agent by fresh agents. A gateway creates it, and the operator writes every further state. */

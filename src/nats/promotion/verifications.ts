@@ -1,7 +1,7 @@
-import { isJsonObject, type Json } from '../../lib/json.ts';
+import { isJsonObject, type Json, parseJsonBytes } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { BUCKETS, bucketStream, bucketSubject, subjects, token } from '../jetstream/names.ts';
-import { parseJsonBytes, purge } from '../jetstream/stream-reader.ts';
+import { purge } from '../jetstream/stream-reader.ts';
 import { NotificationListener, notify } from '../notify/notifications.ts';
 import type { SourceCipher } from '../sources/source-cipher.ts';
 import { createChunkedValues } from './chunked-values.ts';

@@ -1,6 +1,7 @@
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { BUCKETS, bucketStream, bucketSubject, STREAMS, subjects, token } from '../jetstream/names.ts';
-import { parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
+import { parseJsonBytes } from '../../lib/json.ts';
+import { readMessages } from '../jetstream/stream-reader.ts';
 import { parseSessionHead } from '../sessions/session-head.ts';
 import type { CountedStore } from './resident.ts';
 

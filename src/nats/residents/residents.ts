@@ -1,8 +1,8 @@
-import type { Json } from '../../lib/json.ts';
+import { type Json, parseJsonBytes } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { createDocumentStore } from '../jetstream/document-store.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.ts';
-import { parseJsonBytes, purge, readMessages } from '../jetstream/stream-reader.ts';
+import { purge, readMessages } from '../jetstream/stream-reader.ts';
 import { newResident, parseResident, type Resident, type ResidentAgent } from './resident.ts';
 
 export interface StoredResident {

@@ -1,5 +1,5 @@
 import { TemperError } from '../../lib/errors.ts';
-import type { Json } from '../../lib/json.ts';
+import { type Json, parseJsonBytes } from '../../lib/json.ts';
 import {
   type AgentSchedules,
   noSchedules,
@@ -10,7 +10,7 @@ import {
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { createDocumentStore } from '../jetstream/document-store.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.ts';
-import { lastMessage, lastMessages, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
+import { lastMessage, lastMessages, readMessages } from '../jetstream/stream-reader.ts';
 
 /** The schedules that agents made, one document per agent, beside the states of all schedules. Methods throw TEMPER_BUS_*. */
 export interface AgentScheduleStore {

@@ -1,9 +1,8 @@
 import { type HistoryEntry, parseHistoryEntry, toHistoryLine } from '../../agent/session/history-entry.ts';
 import { sha256 } from '../../lib/canonical.ts';
-import { member } from '../../lib/json.ts';
+import { member, parseJsonBytes } from '../../lib/json.ts';
 import type { ModelMessage } from '../../models/port.ts';
 import type { SessionHead } from './session-head.ts';
-import { parseJsonBytes } from '../jetstream/stream-reader.ts';
 
 /** One append as it is stored: its bytes in parts, under a name derived from their hash. */
 export interface SessionEntry {

@@ -30,7 +30,8 @@ import {
   storedForm,
   type StoredParts,
 } from './session-history.ts';
-import { parseJsonBytes, lastMessage, purge, readMessages } from '../jetstream/stream-reader.ts';
+import { parseJsonBytes } from '../../lib/json.ts';
+import { lastMessage, purge, readMessages } from '../jetstream/stream-reader.ts';
 
 type LargeRead = <T>(work: () => Promise<T>) => Promise<T>;
 

@@ -1,6 +1,6 @@
 import type { Digest } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
+import { isJsonObject, type Json, type JsonObject, parseJsonBytes } from '../../lib/json.ts';
 import { artifactDigest } from '../../tempering/registry/serialization.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
@@ -8,7 +8,7 @@ import { BUCKETS, bucketStream, bucketSubject, sessionToken, token } from '../je
 import { publish } from '../jetstream/publish.ts';
 import type { AgentQuota } from '../residents/storage-quota.ts';
 import type { ToolSources } from '../sources/tool-sources.ts';
-import { parseJsonBytes, lastMessage, purge, readMessages } from '../jetstream/stream-reader.ts';
+import { lastMessage, purge, readMessages } from '../jetstream/stream-reader.ts';
 
 /** Tools at tier Session, each under the digest of its artifact, stored as long as its session. Methods throw TEMPER_BUS_*. */
 export interface SessionToolStore {

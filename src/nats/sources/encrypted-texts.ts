@@ -1,9 +1,9 @@
 import { isTemperError } from '../../lib/errors.ts';
-import type { Json } from '../../lib/json.ts';
+import { type Json, parseJsonBytes } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { BUCKETS, bucketStream, bucketSubject } from '../jetstream/names.ts';
 import { publish } from '../jetstream/publish.ts';
-import { lastMessage, messageCounts, parseJsonBytes, purge } from '../jetstream/stream-reader.ts';
+import { lastMessage, messageCounts, purge } from '../jetstream/stream-reader.ts';
 import type { AgentQuota } from '../residents/storage-quota.ts';
 import { keyIdOf, type SourceCipher } from './source-cipher.ts';
 

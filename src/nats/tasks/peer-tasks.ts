@@ -7,11 +7,11 @@ import {
   type PeerTaskEnd,
 } from '../../bus/peer-task.ts';
 import { isErrorCode } from '../../lib/error-codes.ts';
-import { isCount, isJsonObject, type Json } from '../../lib/json.ts';
+import { isCount, isJsonObject, type Json, parseJsonBytes } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { changeDocument, createDocumentStore } from '../jetstream/document-store.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.ts';
-import { keepLast, lastMessages, parseJsonBytes } from '../jetstream/stream-reader.ts';
+import { keepLast, lastMessages } from '../jetstream/stream-reader.ts';
 import type { TaskRecords } from './task-records.ts';
 
 /** A task of a peer with its place in the streams of its session. */

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { TOOL_CATEGORIES, type ToolCategoryName } from '../../api/v1alpha1/actions.ts';
 import { MAX_TASK_RECORDS } from '../../api/v1alpha1/trust/strategy.ts';
-import type { Json } from '../../lib/json.ts';
+import { type Json, parseJsonBytes } from '../../lib/json.ts';
 import type { TaskRecord } from '../../policy/trust/evidence.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.ts';
@@ -12,7 +12,6 @@ import {
   lastMessage,
   lastMessages,
   lastSequence,
-  parseJsonBytes,
   readMessages,
 } from '../jetstream/stream-reader.ts';
 import type { AgentQuota } from '../residents/storage-quota.ts';

@@ -1,9 +1,9 @@
 import { type DatedUsage, parseUsage, type UsageEntry, usageJson } from '../../ledger/usage/usage-entry.ts';
-import type { Json } from '../../lib/json.ts';
+import { type Json, parseJsonBytes } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.ts';
 import { publish } from '../jetstream/publish.ts';
-import { keepLast, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
+import { keepLast, readMessages } from '../jetstream/stream-reader.ts';
 import type { AgentQuota } from '../residents/storage-quota.ts';
 
 /** What the entries of a part are about: all messages of a day, or single root messages. */

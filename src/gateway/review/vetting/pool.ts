@@ -3,7 +3,7 @@ import { MAX_SIZES } from '../../../forge/request.ts';
 import type { ArtifactVetting } from '../../../forge/static-gates.ts';
 import { sha256 } from '../../../lib/canonical.ts';
 import type { Json } from '../../../lib/json.ts';
-import type { JobOwner } from '../../threads/caller-turns.ts';
+import type { JobOwner } from '../../shares/caller-turns.ts';
 import { ThreadPool, type ThreadPoolOptions } from '../../threads/thread-pool.ts';
 
 /** Vets artifacts of agents, and builds what the judge reads of them, outside the thread that serves requests. */

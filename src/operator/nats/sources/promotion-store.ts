@@ -1,10 +1,9 @@
 import type { AuditRecord } from '../../../audit/port.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { messageOf } from '../../../lib/errors.ts';
-import type { Json } from '../../../lib/json.ts';
+import { type Json, parseJsonBytes } from '../../../lib/json.ts';
 import { createNatsAudit } from '../../../nats/audit.ts';
 import { subjects } from '../../../nats/jetstream/names.ts';
-import { parseJsonBytes } from '../../../nats/jetstream/stream-reader.ts';
 import { createToolEvidence, type UsedTool } from '../../../nats/promotion/evidence.ts';
 import {
   createPanelReviews,
