@@ -4,7 +4,8 @@
  *   launcher program [--read PATH]... [--write FOLDER]... [--execute PATH]... [--tasks NUMBER] [--memory MIB] PROGRAM NAME [ARGUMENT...]
  *
  * This process stays as the parent of all of them: a process that loses its parent gets this one (subreaper). The program and its children
- * ask it for each new process or thread, so their number has a limit, and at the end no new one appears while it kills the rest.
+ * ask it for each new process or thread, so their number has a limit, and at the end no new one appears while it kills the rest. They
+ * also ask for a handler of SIGCHLD: the end of a child must not interrupt a question about a new process.
  * File descriptor 3 connects it to its supervisor. It reads `T`: ask all processes to end. When the other side closes, it kills
  * all of them. At the end it writes one line: `exit CODE LEFT`, `signal NUMBER LEFT`, `memory` or `error WHAT: WHY`; LEFT counts the
  * processes that were left when the program had ended.
@@ -88,6 +89,10 @@ static int filter_calls(int has_signal_scope) {
       ASK(fork),
       ASK(vfork),
 #endif
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_rt_sigaction, 0, 4),
+      LOAD_ARGUMENT(0),
+      WHEN(SIGCHLD), RETURN(SECCOMP_RET_USER_NOTIF),
+      RETURN(SECCOMP_RET_ALLOW),
       DENY(socket),
       DENY(connect),
       DENY(bind),
@@ -357,24 +362,49 @@ struct gate {
   long estimate;
 };
 
-/* Permits a new process or thread within the limit. */
+/* A new process or thread within the limit is permitted: 0, or the error for the caller. */
+static int permit_task(struct gate *gate, struct tasks *tasks) {
+  if (gate->estimate >= gate->limit) {
+    find_descendants(tasks);
+    gate->estimate = tasks->threads;
+  }
+  if (gate->estimate >= gate->limit) return -EAGAIN;
+  gate->estimate++;
+  return 0;
+}
+
+/*
+ * Sets SA_RESTART in the handler of SIGCHLD that a process installs. While the kernel asks about a new process, the end of a child would
+ * fail the call with EINTR, which fork never does without a filter; dash gives up then. Where the memory cannot be written, the call
+ * stays as it is. The descriptor belongs to the process that asked, also when another one has got its number since.
+ */
+static void restart_calls(const struct gate *gate, const struct seccomp_notif *request) {
+  unsigned long handler_and_flags[2];
+  char path[32];
+  const off_t action = (off_t)request->data.args[1];
+  if (action == 0) return;
+  snprintf(path, sizeof(path), "/proc/%u/mem", request->pid);
+  const int memory = open(path, O_RDWR | O_CLOEXEC);
+  if (memory < 0) return;
+  const int is_asking = ioctl(gate->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &request->id) == 0;
+  if (is_asking && pread(memory, handler_and_flags, sizeof(handler_and_flags), action) == sizeof(handler_and_flags)) {
+    handler_and_flags[1] |= SA_RESTART;
+    if (pwrite(memory, handler_and_flags, sizeof(handler_and_flags), action) < 0) errno = 0;
+  }
+  close(memory);
+}
+
+/* Answers one question of the kernel about a call of a program. */
 static void answer(struct gate *gate, struct tasks *tasks) {
   struct seccomp_notif request;
   struct seccomp_notif_resp response;
   memset(&request, 0, sizeof(request));
   memset(&response, 0, sizeof(response));
   if (ioctl(gate->listener, SECCOMP_IOCTL_NOTIF_RECV, &request) != 0) return;
-  if (gate->estimate >= gate->limit) {
-    find_descendants(tasks);
-    gate->estimate = tasks->threads;
-  }
+  if (request.data.nr == __NR_rt_sigaction) restart_calls(gate, &request);
+  else response.error = permit_task(gate, tasks);
+  if (response.error == 0) response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
   response.id = request.id;
-  if (gate->estimate < gate->limit) {
-    gate->estimate++;
-    response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-  } else {
-    response.error = -EAGAIN;
-  }
   if (ioctl(gate->listener, SECCOMP_IOCTL_NOTIF_SEND, &response) != 0) errno = 0;
 }
 

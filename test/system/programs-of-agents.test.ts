@@ -219,6 +219,12 @@ describe('programs of agents', { skip: CAN ? false : 'needs Linux on x86_64 or a
     assert.deepEqual(await processesWith('7535'), []);
   });
 
+  it('children that end while their parent starts others do not keep it from that', async () => {
+    const text = 'i=0; while [ $i -lt 400 ]; do /bin/true & i=$((i + 1)); done; wait; echo all started';
+    const { exitCode, stdout, stderr } = await shell(text);
+    assert.deepEqual([exitCode, stdout.text, stderr.text], [0, 'all started\n', '']);
+  });
+
   it('a program that takes too much memory or writes without end is killed', async () => {
     const memory = await shell('head -c 400000000 /dev/zero | tail -c 400000000 | sleep 60');
     assert.deepEqual([memory.signal, memory.ended], ['SIGKILL', 'Memory']);
