@@ -28,10 +28,16 @@ export class RoleProcess {
   log = '';
   readonly #waiters = new Set<() => void>();
 
-  constructor(role: string, options: readonly string[], environment: Readonly<Record<string, string>> = {}) {
+  /** `program` is a bundle of an image, or the source of the command line. */
+  constructor(
+    role: string,
+    options: readonly string[],
+    environment: Readonly<Record<string, string>> = {},
+    program = 'src/cli/main.ts',
+  ) {
     this.child = spawn(
       process.execPath,
-      ['--disable-warning=ExperimentalWarning', 'src/cli/main.ts', 'serve', role, ...options],
+      ['--disable-warning=ExperimentalWarning', program, 'serve', role, ...options],
       {
         cwd: ROOT,
         stdio: ['ignore', 'pipe', 'pipe'],

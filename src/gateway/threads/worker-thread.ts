@@ -11,21 +11,27 @@ export type ThreadFailure = 'timeout' | 'failed' | 'cancelled';
 
 /** For a thread to load its program, which is not the fault of its input. */
 const START_TIMEOUT_MS = 30_000;
+/** A thread keeps the heap that its largest input needed, and what its program takes. One starts in a tenth of a second. */
+const IDLE_MS = 10_000;
 
 /**
  * A thread that answers one input at a time, each with one message; its program posts a message when it is loaded. After a failure it
- * must be closed; the next input starts another worker.
+ * must be closed, and without work it closes itself; the next input starts another worker.
  */
 export class WorkerThread<Input, Output extends object> {
   readonly #start: StartThread;
+  readonly #idleMs: number;
   #worker: Worker | undefined;
+  #idle: NodeJS.Timeout | undefined;
 
-  constructor(start: StartThread) {
+  constructor(start: StartThread, idleMs: number = IDLE_MS) {
     this.#start = start;
+    this.#idleMs = idleMs;
   }
 
   /** Resolves when the thread can take an input; never rejects. */
   async ready(signal: AbortSignal): Promise<ThreadFailure | undefined> {
+    clearTimeout(this.#idle);
     if (this.#worker !== undefined) return undefined;
     const worker = this.#open();
     this.#worker = worker;
@@ -39,11 +45,14 @@ export class WorkerThread<Input, Output extends object> {
     if (worker === undefined) return 'failed';
     const answer = this.#answer(worker, timeoutMs, signal);
     worker.postMessage(input);
+    await answer;
+    this.#idle = setTimeout(() => void this.close(), this.#idleMs).unref();
     return answer;
   }
 
   /** Ends the thread, also in the midst of its work. Resolves when it holds no processor any more. */
   async close(): Promise<void> {
+    clearTimeout(this.#idle);
     const worker = this.#worker;
     this.#worker = undefined;
     worker?.ref();

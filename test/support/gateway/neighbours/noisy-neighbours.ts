@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { bundle, bundleThreads, writeDispatcher } from '../../../../sandbox-image/bundle.ts';
 import { systemClock } from '../../../../src/lib/clock.ts';
 import { type ReplayServer, startReplay } from '../../../../src/models/replay/server.ts';
 import { RoleProcess } from '../../../../src/pod/pod.testing.ts';
@@ -16,7 +17,7 @@ const MIB = 1_048_576;
 /** Most of a gateway's resident memory at any time. Its container has 512 MiB. */
 export const MAX_RESIDENT_MIB = 400;
 /**
- * As in the image and in the container of the chart: the options of the image, and the heap that V8 allows itself in 512 MiB. With the
+ * As in the image and in the container of the chart: the settings of the image, and the heap that V8 allows itself in 512 MiB. With the
  * memory of a large machine V8 collects garbage so late that the peak says nothing.
  */
 const CONTAINER_ENVIRONMENT = {
@@ -56,7 +57,7 @@ interface SurviveOptions {
 /** A line of the gateway's log. */
 type LogLine = Record<string, unknown>;
 
-/** A gateway as a process, a victim in namespace `team-b`, and for each attack a new attacker in namespace `team-a`. */
+/** The gateway of the image, as a process, a victim in namespace `team-b`, and for each attack a new attacker in namespace `team-a`. */
 export class NoisyNeighbours implements AsyncDisposable {
   readonly fixture: GatewayFixture;
   readonly port: number;
@@ -93,7 +94,8 @@ export class NoisyNeighbours implements AsyncDisposable {
       models: modelsOf(models.url),
     };
     await writeFile(file, JSON.stringify(config));
-    const gateway = new RoleProcess('gateway', ['--config', file], CONTAINER_ENVIRONMENT);
+    const program = await bundledGateway(fixture.folder);
+    const gateway = new RoleProcess('gateway', ['--config', file], CONTAINER_ENVIRONMENT, program);
     const neighbours = new NoisyNeighbours(fixture, gateway, models, ports);
     try {
       await neighbours.#prepare();
@@ -153,6 +155,7 @@ export class NoisyNeighbours implements AsyncDisposable {
     let isOver = false;
     const ending = attack(attacker).finally(() => (isOver = true));
     await Promise.all([ending, this.victim.work(MIN_ROUNDS, () => isOver)]);
+    this.victim.assertOnlyBusy();
     await this.victim.assertRecords();
     const peak = await this.peakResidentMiB();
     assert.ok(peak <= MAX_RESIDENT_MIB, `the gateway had ${peak} MiB resident memory, of at most ${MAX_RESIDENT_MIB}`);
@@ -191,6 +194,15 @@ export class NoisyNeighbours implements AsyncDisposable {
       .split('\n')
       .flatMap((line) => (line.startsWith('{') && line.endsWith('}') ? [JSON.parse(line) as LogLine] : []));
   }
+}
+
+/** The program of the image: from its sources, a gateway holds almost 100 MiB more. */
+async function bundledGateway(folder: string): Promise<string> {
+  const app = join(folder, 'app');
+  await bundle('gateway', app);
+  await bundleThreads(app);
+  await writeDispatcher(app, ['gateway']);
+  return join(app, 'temper.mjs');
 }
 
 function isAbout({ namespace, agent, address }: LogLine, attacker: Tenant): boolean {

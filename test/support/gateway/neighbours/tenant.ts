@@ -29,6 +29,8 @@ export class Tenant implements Disposable {
   readonly pod: ConnectionPool;
   /** Connections of the users. */
   readonly users: ConnectionPool;
+  /** The bodies of the responses 503 that `patiently` got. */
+  readonly unserved: string[] = [];
 
   private constructor(options: TenantOptions, identity: Pick<Tenant, 'uid' | 'token' | 'userToken'>) {
     this.namespace = options.namespace;
@@ -75,18 +77,28 @@ export class Tenant implements Disposable {
 
   /** A message of a user to the agent, received by its pod. */
   async deliver(session: string): Promise<PodDelivery> {
-    const sent = await patiently(() => this.send(session));
+    const sent = await this.patiently(() => this.send(session));
     assert.equal(sent.status, 200, sent.text);
     const { id } = JSON.parse(sent.text) as UserMessageReceipt;
     const next = await pollValue(
       `the delivery of ${session}`,
-      () => this.call('POST', '/v1/messages/next', { body: { waitSeconds: 20 } }),
-      ({ status }) => status !== 204 && status !== 503,
+      () => this.patiently(() => this.call('POST', '/v1/messages/next', { body: { waitSeconds: 20 } })),
+      ({ status }) => status !== 204,
     );
     assert.equal(next.status, 200, next.text);
     const delivery = JSON.parse(next.text) as PodDelivery;
     assert.equal(delivery.message.id, id);
     return delivery;
+  }
+
+  /** Repeats a call while the gateway is too busy for it, as pods do, and keeps what the gateway says. A refusal is returned. */
+  async patiently(call: () => Promise<HttpResponse>): Promise<HttpResponse> {
+    for (;;) {
+      const response = await call();
+      if (response.status !== 503) return response;
+      this.unserved.push(response.text);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
   }
 
   /** Sends a message of a user to the agent. */
@@ -95,14 +107,5 @@ export class Tenant implements Disposable {
       key,
       body: { text: `work on ${session}`, session },
     });
-  }
-}
-
-/** Repeats a call that the gateway is too busy for, as pods do: on a slow machine its event loop may be late. A refusal is returned. */
-export async function patiently(call: () => Promise<HttpResponse>): Promise<HttpResponse> {
-  for (;;) {
-    const response = await call();
-    if (response.status !== 503) return response;
-    await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
