@@ -30,6 +30,7 @@ const WORK_ACTIONS: ReadonlySet<string> = new Set([
   'session.closed',
   'schedule.created',
   'schedule.deleted',
+  'agent.refused',
 ]);
 
 /**

@@ -172,6 +172,11 @@ export const GATEWAY_METRICS = {
     labels: ['outcome'],
     help: 'Reviews of tool candidates by outcome: accepted, the gate that rejected the candidate, or failed for an error of the review itself.',
   },
+  temper_callers_refused_total: {
+    type: 'counter',
+    labels: ['caller'],
+    help: 'Callers of which a gateway refused 100 requests within a minute: pods of agents, users, peers over A2A, or addresses without a valid token.',
+  },
   temper_http_errors_total: { type: 'counter', labels: ['code'], help: 'HTTP error responses by error code.' },
   temper_connections_refused_total: {
     type: 'counter',

@@ -27,7 +27,7 @@ export function deliveryOutcomeRoutes(server: GatewayServer, deps: GatewayDeps):
   server.post(
     POD_API_PATHS.deliveries,
     {
-      config: { access: 'pod' },
+      config: { access: 'pod', writesStorage: true },
       schema: {
         ...POD_SECURITY,
         summary: 'Ends a delivery, or extends its acknowledgement timeout',

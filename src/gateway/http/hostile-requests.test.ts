@@ -55,6 +55,18 @@ describe('hostile requests', () => {
     parse.mock.restore();
   });
 
+  it('an agent that is refused again and again waits for its refusals, and no other agent waits', async () => {
+    await start({ refusalDelays: { atOnce: { perSecond: 0.001, burst: 2 }, maxDelayMs: 600_000 } });
+    const refused = async (name: string) =>
+      `${name} ${await test.status('/few', { authorization: `Bearer good-${name}` }, '[')}`;
+    assert.deepEqual([await refused('anna'), await refused('anna')], ['anna 400', 'anna 400']);
+    const waiting = refused('anna');
+    assert.equal(await Promise.race([waiting, refused('bert')]), 'bert 400');
+    assert.equal(await test.status('/few', GOOD, '[1]'), 200);
+    test.server.server.closeAllConnections();
+    assert.equal(await waiting, 'anna 0', 'without a response');
+  });
+
   it('a route sets its own limit of values', async () => {
     await start();
     assert.equal(await test.status('/few', GOOD, '[1,2,3,4]'), 200);

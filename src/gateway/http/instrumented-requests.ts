@@ -1,21 +1,16 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
-import { callerOf } from './limits/caller.ts';
 import type { ConnectionRefusal } from '../../net/connection-limits.ts';
 import { isMilestone, MinuteCounts } from './limits/minute-counts.ts';
+import { callerFields, RefusedCallers } from './limits/refused-callers.ts';
 import { RequestSampling } from './limits/request-sampling.ts';
 import type { RequestContext, RequestContexts } from './request-context.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { GatewayServer } from './routes.ts';
 
-/** Refused requests of one caller within a minute that the log has one by one. Further ones would push other records out of the log. */
-const MAX_LOGGED_REFUSALS = 100;
-/** What an agent asks for in its work: something that does not exist, or that has changed. */
-const ORDINARY_REFUSALS: ReadonlySet<number> = new Set([404, 409, 410]);
-
 /** Counts and logs requests: route pattern, caller and message id; never the content. */
 export function instrumentRequests(server: GatewayServer, deps: GatewayDeps, contexts: RequestContexts): void {
-  const refusals = new MinuteCounts(deps.clock);
+  const refusals = new RefusedCallers(deps);
   let longPolls = 0;
   const sampling = new RequestSampling();
   deps.metrics.watch('temper_long_polls', {}, () => longPolls);
@@ -68,7 +63,7 @@ function isSampled(
 
 interface RequestLog {
   context: RequestContext;
-  refusals: MinuteCounts;
+  refusals: RefusedCallers;
   sampling: RequestSampling;
 }
 
@@ -79,14 +74,7 @@ function logRequest(
   { context, refusals, sampling }: RequestLog,
 ): void {
   const { errorCode, logFields } = context;
-  const caller = callerFields(context);
-  if (isRefusal(reply.statusCode, context)) {
-    const refused = refusals.add(callerOf(context)?.id ?? context.address);
-    if (refused >= MAX_LOGGED_REFUSALS && isMilestone(refused)) {
-      log.warn({ ...caller, refused, code: errorCode }, 'the gateway refuses many requests of one caller');
-    }
-    if (refused > MAX_LOGGED_REFUSALS) return;
-  }
+  if (!refusals.count(context, { status: reply.statusCode, code: errorCode })) return;
   log[isSampled(request, reply, context, sampling) ? 'info' : 'debug'](
     {
       correlation: request.id,
@@ -95,24 +83,11 @@ function logRequest(
       status: reply.statusCode,
       ...(errorCode === undefined ? {} : { code: errorCode }),
       milliseconds: Math.round(reply.elapsedTime),
-      ...caller,
+      ...callerFields(context),
       ...logFields,
     },
     'request',
   );
-}
-
-/** Names the agent, the warm pod, the token or the ServiceAccount; for a caller without a valid token its address. */
-function callerFields({ address, pod, podToken, user, peer }: RequestContext): Record<string, string> {
-  if (pod !== undefined) return { namespace: pod.namespace, agent: pod.agent };
-  if (podToken !== undefined) return { namespace: podToken.namespace, pod: podToken.podName };
-  if (peer !== undefined) return { namespace: peer.namespace, serviceAccount: peer.account };
-  return user === undefined ? { address } : { namespace: user.namespace, token: user.tokenId };
-}
-
-function isRefusal(status: number, context: RequestContext): boolean {
-  if (status < 400 || status >= 500) return false;
-  return callerOf(context) === undefined || !ORDINARY_REFUSALS.has(status);
 }
 
 function routeOf(request: FastifyRequest): string {

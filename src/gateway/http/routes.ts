@@ -43,6 +43,8 @@ declare module 'fastify' {
     attachment?: boolean;
     /** The response may have megabytes, so few of them are made at a time for each caller. */
     largeResponse?: boolean;
+    /** The request writes to streams or buckets, so few of them are in progress at a time for each namespace. */
+    writesStorage?: boolean;
     /** Limit of the values of the body: containers and members. Default `MAX_BODY_VALUES`. */
     maxValues?: number;
   }

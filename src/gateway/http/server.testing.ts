@@ -97,6 +97,7 @@ export class TestServer implements AsyncDisposable {
         return late.test?.checked;
       }),
       draining: new AbortController().signal,
+      audit: { append: async () => 0 },
     } as unknown as GatewayDeps;
     const routes: RouteModule = (adding) => addRoutes(adding, () => late.test);
     // A busy machine delays the event loop and handshakes too.

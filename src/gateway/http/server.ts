@@ -1,7 +1,12 @@
 import fastifySwagger from '@fastify/swagger';
 import fastifyUnderPressure from '@fastify/under-pressure';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
-import fastify, { type FastifyReply, type FastifyRequest } from 'fastify';
+import fastify, {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type RouteHandlerMethod,
+} from 'fastify';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { ErrorBody } from '../../gateway-api/error-schema.ts';
 import { ModelStreamLine } from '../../gateway-api/model-schemas.ts';
@@ -16,6 +21,8 @@ import { CONNECTION_TIMEOUTS, ConnectionLimits, type ConnectionLimitOptions } fr
 import { InvalidTokenLimits, type InvalidTokenLimitOptions } from './limits/invalid-tokens.ts';
 import { LargeResponses, type LargeResponseOptions } from './limits/large-responses.ts';
 import { type CallerLimitOptions, CallerRateLimits } from './limits/rate-limits.ts';
+import { StorageTurns } from '../shares/storage-turns.ts';
+import { type RefusalDelayOptions, RefusalDelays } from './limits/refusal-delays.ts';
 import { type RequestContext, RequestContexts } from './request-context.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { connectionObserver, instrumentRequests } from './instrumented-requests.ts';
@@ -38,6 +45,7 @@ export interface GatewayServerOptions {
   connectionLimits?: ConnectionLimitOptions;
   invalidTokenLimits?: InvalidTokenLimitOptions;
   largeResponses?: LargeResponseOptions;
+  refusalDelays?: RefusalDelayOptions;
   /** Event loop delay beyond which requests are refused, 0 for none. Default 1,500. */
   maxEventLoopDelayMs?: number;
   /** Replaces some of the timeouts of connections. */
@@ -83,14 +91,17 @@ export async function createGatewayServer(deps: GatewayDeps, options: GatewaySer
     },
   });
   addHooks(server, deps, contexts, limits);
-  server.setErrorHandler((error, request, reply) => {
+  const refusals = new RefusalDelays(deps.clock, options.refusalDelays);
+  server.setErrorHandler(async (error, request, reply) => {
     const response = errorResponseOf(error);
-    const hasLeft = error === contexts.of(request).disconnected.reason;
+    const context = contexts.of(request);
+    const hasLeft = error === context.disconnected.reason;
     if (response.status >= 500 && !hasLeft && !isExpected(error)) {
       deps.log.error({ correlation: request.id, ...request.logFields, error }, 'a request failed');
     }
     closeUnread(request, reply);
-    contexts.of(request).errorCode = response.body.error.code;
+    context.errorCode = response.body.error.code;
+    await refusals.wait(context);
     return sendError(reply, response, deps);
   });
   await addDocument(server);
@@ -169,7 +180,11 @@ function addFirstHook(server: GatewayServer, deps: GatewayDeps, contexts: Reques
 }
 
 function addHooks(server: GatewayServer, deps: GatewayDeps, contexts: RequestContexts, limits: ServerLimits): void {
-  server.addHook('onRoute', ({ method, url, config }) => assertRouteAccess(method, url, config?.access));
+  const turns = new StorageTurns();
+  server.addHook('onRoute', (route) => {
+    assertRouteAccess(route.method, route.url, route.config?.access);
+    if (route.config?.writesStorage === true) route.handler = inTurn(route.handler, turns, contexts);
+  });
   server.addHook('onRequest', async (request, reply) => {
     const context = contexts.of(request);
     await authenticate(request, context, { identity: deps.identity, invalidTokens: limits.invalidTokens });
@@ -183,6 +198,21 @@ function addHooks(server: GatewayServer, deps: GatewayDeps, contexts: RequestCon
     readIdempotencyKey(request, context);
   });
   instrumentRequests(server, deps, contexts);
+}
+
+/** The handler, which runs when it is the turn of the caller. The place is held until the handler ends, also without its client. */
+function inTurn(
+  handler: RouteHandlerMethod,
+  turns: StorageTurns,
+  contexts: RequestContexts,
+): (this: FastifyInstance, request: FastifyRequest, reply: FastifyReply) => Promise<unknown> {
+  return async function handleInTurn(request, reply) {
+    const context = contexts.of(request);
+    const caller = callerOf(context);
+    if (caller === undefined) return await handler.call(this, request, reply);
+    using _place = await turns.take({ agentUid: caller.id, namespace: caller.namespace }, context.disconnected);
+    return await handler.call(this, request, reply);
+  };
 }
 
 /** What a request takes is given back when its connection closes, which has happened for a client that left while its token was checked. */

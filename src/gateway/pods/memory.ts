@@ -74,7 +74,7 @@ export function memoryRoutes(memoryOf: MemoryOf): RouteModule {
 function addValueRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): void {
   const path = `${POD_API_PATHS.memory}/:key`;
   const memoryIn = (request: FastifyRequest): Memory => memoryOf(agentOf(request), request.disconnected);
-  const write = { access: 'pod', idempotent: true } as const;
+  const write = { access: 'pod', idempotent: true, writesStorage: true } as const;
   server.get(path, { config: CONFIG, schema: getSchema }, async (request, reply) => {
     const { key } = request.params;
     const delivery = authorizeHeader(request, deps);

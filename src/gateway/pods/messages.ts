@@ -28,7 +28,7 @@ export function messageRoutes(server: GatewayServer, deps: GatewayDeps): void {
   server.post(
     POD_API_PATHS.messages,
     {
-      config: { access: 'pod', idempotent: true },
+      config: { access: 'pod', idempotent: true, writesStorage: true },
       schema: {
         ...POD_SECURITY,
         summary: 'Sends a message to another agent of the namespace',

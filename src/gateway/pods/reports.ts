@@ -36,7 +36,7 @@ export function reportRoutes(server: GatewayServer, deps: GatewayDeps): void {
   server.post(
     POD_API_PATHS.reports,
     {
-      config: { access: 'pod', idempotent: true },
+      config: { access: 'pod', idempotent: true, writesStorage: true },
       bodyLimit: MAX_BODY_BYTES,
       schema: {
         ...POD_SECURITY,

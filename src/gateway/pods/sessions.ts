@@ -68,7 +68,7 @@ export function sessionRoutes({ sessionsOf, registry, demotions }: SessionRouteD
     server.post(
       `${path}/items`,
       {
-        config: { access: 'pod', idempotent: true, maxValues: MAX_BODY_VALUES },
+        config: { access: 'pod', idempotent: true, writesStorage: true, maxValues: MAX_BODY_VALUES },
         bodyLimit: MAX_BODY_BYTES,
         schema: appendSchema,
       },

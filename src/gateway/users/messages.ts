@@ -35,7 +35,7 @@ export function userMessageRoutes(server: GatewayServer, deps: GatewayDeps): voi
   server.post(
     `${AGENT_PATH}/messages`,
     {
-      config: { access: 'user', idempotent: true },
+      config: { access: 'user', idempotent: true, writesStorage: true },
       schema: {
         ...USER_SECURITY,
         summary: 'Sends a message to an agent',

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { createNatsAudit } from '../../../../src/nats/audit.ts';
 import { a2aPath } from '../../../support/gateway/a2a-client.ts';
 import type { HttpRequestOptions } from '../../../support/gateway/gateway-fixture.ts';
 import { assertStatuses, flood } from '../../../support/gateway/neighbours/flood.ts';
 import { NoisyNeighbours } from '../../../support/gateway/neighbours/noisy-neighbours.ts';
+import { pollValue } from '../../../support/poll.ts';
 import type { Tenant } from '../../../support/gateway/neighbours/tenant.ts';
 
 const HOST = 'Host: gateway\r\n';
@@ -260,8 +262,10 @@ describe('a hostile pod that misuses HTTP', { timeout: 600_000 }, () => {
     assert.ok((await neighbours.metric('temper_long_polls')) < 16);
   });
 
-  it('thousands of long polls of one pod are refused beyond its share', async () => {
+  it('thousands of long polls of one pod are refused beyond its share, and the audit stream names its agent', async () => {
+    let name = '';
     await neighbours.survive(async (attacker) => {
+      ({ name } = attacker);
       const ending = new AbortController();
       const refused = Promise.withResolvers<void>();
       const polls = Array.from({ length: 30 }, async () => {
@@ -274,7 +278,21 @@ describe('a hostile pod that misuses HTTP', { timeout: 600_000 }, () => {
       await refused.promise;
       ending.abort();
       await Promise.all(polls);
+      const call = () => attacker.call('POST', '/v1/messages/next', { body: '[' });
+      assertStatuses(await flood(300, call, 32), [400, 429]);
     });
+    const audit = createNatsAudit(await neighbours.fixture.nats.connect('gateway'));
+    const isNamed = ({ action, subject }: { action: string; subject: string }) =>
+      action === 'agent.refused' && subject === name;
+    const named = await pollValue(
+      'the record of the agent',
+      async () => (await audit.all('team-a', 10_000)).filter(isNamed),
+      (records) => records.length > 0,
+    );
+    assert.deepEqual(
+      named.map(({ actor, evidence }) => [actor, evidence]),
+      [[`agent/${name}`, 'observed']],
+    );
   });
 
   it('a ServiceAccount that floods an agent over A2A with messages, streams and large bodies is held to its shares', async () => {
