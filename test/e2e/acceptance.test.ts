@@ -16,7 +16,7 @@ import { buildingRules } from './support/internet/building-script.ts';
 import { callingRules } from './support/internet/calling-script.ts';
 import { fetchingRules } from './support/internet/fetching-script.ts';
 import { type Internet, startInternet } from './support/internet/internet.ts';
-import { provideMcpServer, provideProgram, provideToolchain } from './support/program-image.ts';
+import { provideMcpServers, provideProgram, provideToolchain } from './support/program-image.ts';
 import { runnerConfinement } from './suites/runner-confinement.ts';
 import { warmPods } from './suites/warm-pods.ts';
 import { prometheus } from './suites/prometheus.ts';
@@ -67,7 +67,7 @@ describe('an installation on real pods', { skip, timeout: 2_400_000 }, () => {
     );
     await provideToolchain(cluster.node);
     const programs = `agentPrograms=${JSON.stringify([await provideProgram(cluster.node)])}`;
-    const servers = `mcpServers=${JSON.stringify([await provideMcpServer(cluster.node, REMEMBERING)])}`;
+    const servers = `mcpServers=${JSON.stringify(await provideMcpServers(cluster.node, REMEMBERING))}`;
     const lists = ['--set-json', programs, '--set-json', servers];
     values = ['--values', file('acceptance.yaml'), '--set-file', `replay.script=${script}`, ...lists];
     await cluster.install(...values);

@@ -1,42 +1,75 @@
 import assert from 'node:assert/strict';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { Json } from '../../../src/lib/json.ts';
-import { pinnedDigest } from '../../../src/mcp/client/tools/listed-tool.ts';
-import { bridgedServer, listedTools, publishedFolders } from '../../support/mcp/published-servers.ts';
+import { type ListedTool, pinnedDigest } from '../../../src/mcp/client/tools/listed-tool.ts';
+import type { RunnerCommand } from '../../../src/sandbox/runner-command.ts';
+import { bridgedServer, listedTools, publishedFolders, PYTHON } from '../../support/mcp/published-servers.ts';
 import { agentObject, deleteAgents, NamespaceAgents, policyObject } from '../support/fixture.ts';
 import { runInPod } from '../support/in-pod.ts';
 import { type InstalledCluster, RELEASE_NAMESPACE } from '../support/installed-cluster.ts';
 
 export const REMEMBERING = 'remembering';
-/** The names of the tools for agents, and at the server. */
-const TOOLS = { remember: 'create_entities', recall: 'read_graph', forget: 'search_nodes' } as const;
+/** The names of the tools for agents, and their names at the servers. */
+const TOOLS = {
+  memory: { remember: 'create_entities', recall: 'read_graph', forget: 'search_nodes' },
+  filesystem: { note: 'write_file', notes: 'list_directory' },
+  everything: { add: 'get-sum' },
+  time: { convert: 'convert_time' },
+  git: { history: 'git_log' },
+} as const;
+const TOOL_NAMES = Object.values(TOOLS).flatMap((tools) => Object.keys(tools));
 
-/** The Capabilities of a team that read the tools of the package. `forget` pins another definition. */
-async function capabilities(): Promise<object[]> {
-  const { scriptOf } = await publishedFolders();
-  await using server = await bridgedServer((home) => ({
-    command: process.execPath,
-    args: [scriptOf('memory')],
-    environment: { MEMORY_FILE_PATH: join(home, 'memory.jsonl') },
-  }));
-  const listed = await listedTools(`http://127.0.0.1:${server.port}/mcp`, false);
-  return Object.entries(TOOLS).map(([name, remoteName]) => {
-    const tool = listed.find((one) => one.remoteName === remoteName);
-    assert.ok(tool !== undefined, remoteName);
-    const digest = name === 'forget' ? `sha256:${'0'.repeat(64)}` : pinnedDigest(tool);
-    return {
-      apiVersion: 'temper.dev/v1alpha1',
-      kind: 'Capability',
-      metadata: { name, namespace: REMEMBERING },
-      spec: {
-        type: 'Tool',
-        description: tool.description,
-        tool: { name, category: 'file_system', action: 'code:read', inputSchema: withoutSchemaName(tool.inputSchema) },
-        backend: { mcp: { server: 'memory', tool: remoteName, digest } },
-      },
-    };
+/** What starts each server on this machine, to read the tools of its package. */
+async function commands(
+  home: string,
+): Promise<Record<keyof typeof TOOLS, RunnerCommand & { environment?: Record<string, string> }>> {
+  const { scriptOf, python } = await publishedFolders();
+  const node = (name: string, ...more: string[]) => ({ command: process.execPath, args: [scriptOf(name), ...more] });
+  const module = (...args: string[]) => ({
+    command: PYTHON,
+    args: ['-m', ...args],
+    environment: { PYTHONPATH: python },
   });
+  return {
+    memory: { ...node('memory'), environment: { MEMORY_FILE_PATH: join(home, 'memory.jsonl') } },
+    filesystem: node('filesystem', home),
+    everything: node('everything', 'stdio'),
+    time: module('mcp_server_time', '--local-timezone', 'UTC'),
+    git: module('mcp_server_git'),
+  };
+}
+
+/** The Capabilities of a team that read the tools of the packages. `forget` pins another definition. */
+async function capabilities(): Promise<object[]> {
+  const objects: object[] = [];
+  for (const server of Object.keys(TOOLS) as (keyof typeof TOOLS)[]) {
+    const all = await commands(tmpdir());
+    await using running = await bridgedServer(() => all[server]);
+    const listed = await listedTools(`http://127.0.0.1:${running.port}/mcp`, false);
+    for (const [name, remoteName] of Object.entries(TOOLS[server])) {
+      const tool = listed.find((one) => one.remoteName === remoteName);
+      assert.ok(tool !== undefined, remoteName);
+      objects.push(capability(server, name, tool));
+    }
+  }
+  return objects;
+}
+
+function capability(server: string, name: string, tool: ListedTool): object {
+  const digest = name === 'forget' ? `sha256:${'0'.repeat(64)}` : pinnedDigest(tool);
+  return {
+    apiVersion: 'temper.dev/v1alpha1',
+    kind: 'Capability',
+    metadata: { name, namespace: REMEMBERING },
+    spec: {
+      type: 'Tool',
+      description: tool.description,
+      tool: { name, category: 'file_system', action: 'code:read', inputSchema: withoutSchemaName(tool.inputSchema) },
+      backend: { mcp: { server, tool: tool.remoteName, digest } },
+    },
+  };
 }
 
 /** The API server of Capabilities keeps any member; models get the schema without the name of its language. */
@@ -44,15 +77,15 @@ function withoutSchemaName({ $schema: _name, ...schema }: Record<string, Json>):
   return schema;
 }
 
-/** A published MCP server that the platform runs, used by agents on pods. */
+/** MCP servers from npm and PyPI that the platform runs, used by agents on pods. */
 export function mcpServers(cluster: () => InstalledCluster): void {
-  describe('an MCP server of the platform', () => {
+  describe('published MCP servers that the platform runs', () => {
     let agents: NamespaceAgents;
 
     before(async () => {
       agents = new NamespaceAgents(cluster(), REMEMBERING);
-      const grants = { tools: Object.keys(TOOLS) };
-      const tainted = { tools: Object.keys(TOOLS) };
+      const grants = { tools: TOOL_NAMES };
+      const tainted = { tools: TOOL_NAMES };
       const names = ['keeper', 'guest'];
       const objects = [
         policyObject(REMEMBERING, { level: { initial: 'standard', ceiling: 'standard' }, autonomy: 'Full', tainted }),
@@ -75,6 +108,17 @@ export function mcpServers(cluster: () => InstalledCluster): void {
       assert.match(other, /said: .*entities/);
       assert.doesNotMatch(other, /likes tea/);
     });
+
+    for (const [server, request, said] of [
+      ['filesystem', 'note the tea', /Successfully wrote/],
+      ['filesystem', 'list the files of the tea', /tea\.txt/],
+      ['everything', 'add up the cups of the tea', /42/],
+      ['time', 'when is the tea in London', /T04:00:00/],
+      ['git', 'what was done for the tea', /Plant the tea/],
+    ] as const)
+      it(`an agent is answered by the published server "${server}": ${request}`, async () => {
+        assert.match(await say('keeper', request), said);
+      });
 
     it('a tool that is not the one that its Capability pins is not called', async () => {
       assert.match(await say('keeper', 'forget the tea'), /TEMPER_MCP_TOOL_CHANGED/);
