@@ -85,6 +85,8 @@ const CONNECT_RETRY = { minMs: 250, maxMs: 5_000 };
 const RECONNECT = { minMs: 100, jitterMs: 900 };
 const READY_TIMEOUT_MS = 5_000;
 const MAX_BULK_READS = 2;
+/** Reads of one message. Together they have at most 11 MiB, below the server's `max_pending`, beyond which it ends the connection. */
+const MAX_GETS = 32;
 
 /**
  * Connects to NATS and reconnects for as long as the process runs. Retries the first connection until `signal` is aborted. Throws
@@ -168,6 +170,7 @@ class ManagedConnection implements JetStreamConnection {
   readonly manager: JetStreamManager;
   readonly clock: Clock;
   readonly limitBulk = pLimit(MAX_BULK_READS);
+  readonly #limitGets = pLimit(MAX_GETS);
   readonly newInbox: () => string;
   readonly #closed = new AbortController();
   readonly #listeners = new Set<(state: ConnectionState) => void>();
@@ -229,7 +232,7 @@ class ManagedConnection implements JetStreamConnection {
     const startedAt = this.clock.monotonic();
     let failure: unknown;
     try {
-      return await this.#send(work);
+      return await (operation === 'get' ? this.#limitGets(() => this.#send(work)) : this.#send(work));
     } catch (error) {
       failure = error;
       throw error;

@@ -7,7 +7,8 @@ import { isMessageMissing, isStreamMissing, isTooManyResults, natsError } from '
 export const EVERY_SUBJECT = '>';
 
 /** One page stays well below the server's `max_pending` for a slow client. */
-const PAGE_LIMITS = { batch: 256, max_bytes: 512 * 1_024 };
+const PAGE_BYTES = { max_bytes: 512 * 1_024 };
+const PAGE_LIMITS = { batch: 256, ...PAGE_BYTES };
 
 /** Messages of a subject (wildcards allowed) from a sequence on, oldest first, read in pages. Throws TEMPER_BUS_*. */
 export async function* readMessages(
@@ -27,21 +28,42 @@ export async function* readMessages(
 }
 
 /**
- * The last message of each subject that one of the filters matches, oldest first. The server finds them by their subjects, where `readMessages`
- * makes it look at the messages of other subjects in between; undefined for more than the 1,024 subjects that it answers at once.
+ * The last message of each subject that one of the filters matches, oldest first, read in pages. The server finds them by their subjects, where
+ * `readMessages` makes it look at the messages of other subjects in between; undefined for more than the 1,024 subjects that it answers at once.
  */
 export async function lastMessages(
   connection: JetStreamConnection,
   stream: string,
   filters: readonly string[],
 ): Promise<StoredMsg[] | undefined> {
+  const found = new Map<string, StoredMsg>();
   try {
-    const query = { multi_last: [...filters] };
-    return await readAll(connection, stream, (direct) => direct.getLastMessagesFor(stream, query));
+    for (let seq = 1; ; ) {
+      const page = await readLastPage(connection, stream, filters, seq);
+      // A subject that got another message since an earlier page comes again, at its new place.
+      for (const message of page) {
+        found.delete(message.subject);
+        found.set(message.subject, message);
+      }
+      const last = page.at(-1);
+      if (last === undefined || last.pending === 0) return [...found.values()];
+      seq = last.seq + 1;
+    }
   } catch (error) {
     if (error instanceof TemperError && isTooManyResults(error.cause)) return undefined;
     throw error;
   }
+}
+
+async function readLastPage(
+  connection: JetStreamConnection,
+  stream: string,
+  filters: readonly string[],
+  seq: number,
+): Promise<StoredMsg[]> {
+  // Without `max_bytes` the server sends as much as `max_pending` allows, and leaves out the rest.
+  const query = { multi_last: [...filters], seq, ...PAGE_BYTES };
+  return readAll(connection, stream, (direct) => direct.getLastMessagesFor(stream, query));
 }
 
 async function readPage(

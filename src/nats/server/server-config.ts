@@ -68,7 +68,7 @@ tls {
 ${cluster === undefined ? '' : clusterBlock(cluster, { ...options, host })}
 max_payload: 256KB
 max_control_line: 4KB
-max_pending: 2MB
+max_pending: 16MB
 max_connections: 1024
 max_subscriptions: 65536
 write_deadline: "2s"

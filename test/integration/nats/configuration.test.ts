@@ -117,7 +117,7 @@ describe('the generated nats-server configuration', () => {
     const answer = (await (await fetch(`${nats.bus.monitoring}/varz`)).json()) as Record<string, unknown>;
     assert.equal(answer['http_host'], '127.0.0.1');
     assert.equal(answer['max_control_line'], 4_096);
-    assert.equal(answer['max_pending'], 2 * 1_024 * 1_024);
+    assert.equal(answer['max_pending'], 16 * 1_024 * 1_024);
     assert.equal(answer['write_deadline'], 2_000_000_000);
     const { config } = (await (await fetch(`${nats.bus.monitoring}/jsz`)).json()) as {
       config: Record<string, unknown>;
