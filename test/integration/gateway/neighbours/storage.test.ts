@@ -88,11 +88,11 @@ describe('a hostile pod that misuses storage, reports and messages', { timeout: 
           key: `memory-${index}`,
           headers,
         });
-      assertStatuses(await flood(300, put), [204, 413, 422, 429], [204]);
+      assertStatuses(await flood(300, put, 48), [204, 413, 422, 429], [204]);
       const search = () => attacker.call('GET', `/v1/memory?query=${query}&limit=20`, { headers });
       assertStatuses(await flood(60, search, 16), [200, 429], [429]);
       assertStatuses(
-        await flood(300, () => attacker.call('GET', '/v1/memory/other.key', { headers })),
+        await flood(300, () => attacker.call('GET', '/v1/memory/other.key', { headers }), 48),
         [403, 404, 429],
       );
     });
