@@ -370,7 +370,7 @@ describe('the chart', () => {
     assert.equal(rule?.metadata.labels?.['release'], 'p');
     const { groups } = rule['spec'] as { groups: { rules: { alert: string; expr: string }[] }[] };
     const alerts = groups.flatMap(({ rules }) => rules);
-    assert.equal(alerts.length, 28);
+    assert.equal(alerts.length, 29);
     const page = await readFile(new URL('../../../docs/reference/alerts.md', import.meta.url), 'utf8');
     const metrics = { ...METRICS, ...OPERATOR_METRICS, ...GATEWAY_METRICS, ...EGRESS_METRICS };
     for (const { alert, expr } of alerts) {
