@@ -30,8 +30,8 @@ export async function provideProgram(node: NodeCluster): Promise<object> {
 }
 
 /** Where the image of the MCP servers has its packages, and a repository with one commit. */
-export const SERVER_FOLDER = '/opt/mcp-server';
-export const SERVER_REPOSITORY = `${SERVER_FOLDER}/repository`;
+const SERVER_FOLDER = '/opt/mcp-server';
+const SERVER_REPOSITORY = `${SERVER_FOLDER}/repository`;
 
 const scriptIn = (name: string): string =>
   `${SERVER_FOLDER}/node_modules/@modelcontextprotocol/server-${name}/dist/index.js`;

@@ -37,7 +37,7 @@ export class RefusalDelays {
     const bucket = this.#buckets.memo(callerOf(context)?.id ?? context.address);
     // A caller that has the longest delay owes no more, so it has none soon after it stops.
     const isInDebt = bucket.waitMs() > this.#maxDelayMs;
-    const delayMs = isInDebt ? this.#maxDelayMs : Math.min(bucket.reserve(), this.#maxDelayMs);
+    const delayMs = isInDebt ? this.#maxDelayMs : bucket.reserve();
     if (delayMs === 0) return;
     await this.#clock.sleep(delayMs, context.disconnected).catch(() => undefined);
   }
