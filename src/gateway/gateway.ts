@@ -354,7 +354,7 @@ function depsOf(context: ServerContext): GatewayDeps {
   });
   const inbox = withResidents(withInboxMetrics(stored, counts, clock), { quotaOf });
   const wakeups = createWakeups(bus);
-  const childRequests = createChildRequests(bus);
+  const childRequests = createChildRequests(bus, quotaOf);
   const answers = openAnswers(createAsks(bus, tasks), inbox, { directory, childRequests, sessionsOf, wakeups, log });
   const tools = withPromotedTools(registry, catalog, directory);
   const events = openEvents(context, inbox, wakeups);
@@ -443,12 +443,13 @@ function openEvents(context: ServerContext, inbox: NatsInbox, wakeups: Wakeups):
 }
 
 function openApprovals(
-  { bus, directory, log, draining, watches }: ServerContext,
+  { bus, storage, directory, log, draining, watches }: ServerContext,
   inbox: NatsInbox,
   wakeups: Wakeups,
 ): CallApprovals {
   const approvals = new CallApprovals({
     calls: createPendingCalls(bus),
+    quotaOf: (agentUid) => storage.of(agentUid),
     approvals: indexCallApprovals(watches.approvals.store),
     agent: (uid) => directory.byUid(uid),
     inbox,

@@ -6,7 +6,7 @@ import type { JetStreamConnection } from './connection/connection.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from './jetstream/names.ts';
 import { publish } from './jetstream/publish.ts';
 import type { AgentQuota } from './residents/storage-quota.ts';
-import { messageCounts, lastMessage, lastMessages, purge, readMessages } from './jetstream/stream-reader.ts';
+import { countMessages, lastMessage, lastMessages, purge, readMessages } from './jetstream/stream-reader.ts';
 
 const STREAM = bucketStream(BUCKETS.memory);
 
@@ -85,9 +85,7 @@ function memoryRecords(connection: JetStreamConnection, quota: AgentQuota | unde
       await purge(connection, STREAM, key);
       if (before !== undefined) quota?.release('memory', before.data.byteLength);
     },
-    async count(collection) {
-      return Object.keys(await messageCounts(connection, STREAM, subject(collection, '*'))).length;
-    },
+    count: (collection) => countMessages(connection, STREAM, subject(collection, '*')),
   };
 }
 
@@ -108,8 +106,6 @@ function sharedRecords(connection: JetStreamConnection, uid: string, quota: Agen
       await own.delete(`${token(uid)}.${namespace}`, name);
       await purge(connection, STREAM, ofAll(namespace, name));
     },
-    async count(namespace) {
-      return Object.keys(await messageCounts(connection, STREAM, ofAll(namespace, '*'))).length;
-    },
+    count: (namespace) => countMessages(connection, STREAM, ofAll(namespace, '*')),
   };
 }

@@ -4,7 +4,7 @@ import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import type { ApprovalRecord } from '../../approvals/approval-record.ts';
 import { builtInDescriptors } from '../../engine/built-in.ts';
-import { isTemperError } from '../../lib/errors.ts';
+import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { FakeClock } from '../../lib/fake-clock.testing.ts';
 import type { PendingCall } from '../../nats/pending-calls.ts';
 import { createLogger } from '../../telemetry/log.ts';
@@ -35,8 +35,16 @@ function aGateway() {
     revision: async () => 1,
     agents: async () => ['uid-1'],
   };
+  const reserved: number[] = [];
+  let isFull = false;
+  const reserve = async (store: string, bytes: number): Promise<void> => {
+    assert.equal(store, 'requests');
+    if (isFull) throw new TemperError('TEMPER_STORAGE_LIMIT_EXCEEDED', 'full');
+    reserved.push(bytes);
+  };
   const approvals = new CallApprovals({
     calls,
+    quotaOf: () => ({ reserve }),
     approvals: () => records.map((record) => ({ metadata: {}, record })) as never,
     agent: () => ({ policy, podUid: 'u-pod' }),
     inbox: { resume: unused, park: unused },
@@ -50,6 +58,10 @@ function aGateway() {
   assert.ok(descriptor !== undefined);
   return {
     clock,
+    reserved,
+    fill(): void {
+      isFull = true;
+    },
     get stored() {
       return stored[0]?.decision;
     },
@@ -83,6 +95,24 @@ function aGateway() {
     use: (request: string, key = 'use-1') => approvals.use(CLAIMS, request, key),
   };
 }
+
+describe('the bytes of a request for an approval', () => {
+  it('a request is counted once, and its answer comes also when nothing more may be stored', async () => {
+    const gateway = aGateway();
+    const { request } = await gateway.ask();
+    gateway.fill();
+    assert.equal((await gateway.ask()).request, request);
+    assert.equal(gateway.reserved.length, 1);
+    assert.ok((gateway.reserved[0] ?? 0) > 500);
+  });
+
+  it('a request beyond the limit is refused and not stored', async () => {
+    const gateway = aGateway();
+    gateway.fill();
+    await assert.rejects(gateway.ask(), (error) => isTemperError(error, 'TEMPER_STORAGE_LIMIT_EXCEEDED'));
+    await assert.rejects(gateway.use('call-file-read-0123456789abcdef'));
+  });
+});
 
 const isDenied = (error: unknown): boolean => isTemperError(error, 'TEMPER_APPROVAL_DENIED');
 

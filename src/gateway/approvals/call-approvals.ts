@@ -8,6 +8,7 @@ import type { IdGenerator } from '../../lib/ids.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import type { NatsInbox } from '../../nats/inbox/inbox.ts';
 import { type PendingCall, type PendingCalls, withCall } from '../../nats/pending-calls.ts';
+import type { AgentQuota } from '../../nats/residents/storage-quota.ts';
 import type { Wakeups } from '../../nats/wakeups.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';
@@ -27,6 +28,8 @@ import {
 
 export interface CallApprovalsDeps {
   calls: PendingCalls;
+  /** Limits the bytes of requests. */
+  quotaOf: (agentUid: string) => Pick<AgentQuota, 'reserve'>;
   /** The Approvals of a namespace about one call. */
   approvals: (namespace: string, agentUid: string, callId: string) => readonly ApprovalSummary[];
   /** The agent with this UID, from the cache. */
@@ -56,12 +59,14 @@ export class CallApprovals {
 
   /**
    * The request of a call, which is created when it does not exist, with what is decided about it. A decision of the policy is stored before
-   * the pod gets it. Throws TEMPER_QUOTA_EXCEEDED.
+   * the pod gets it. Throws TEMPER_QUOTA_EXCEEDED and TEMPER_STORAGE_LIMIT_EXCEEDED for a new request.
    */
   async request(question: Omit<CallQuestion, 'nonce' | 'now'>): Promise<PendingCall> {
-    const { calls, clock, ids } = this.#deps;
+    const { calls, clock, ids, quotaOf } = this.#deps;
     const now = clock.now();
     const call = newPendingCall({ ...question, nonce: ids.next('nonce').replaceAll(/[^A-Za-z0-9_-]/g, ''), now });
+    if (addCall(await calls.of(call.agentUid), call, now).at(-1) === call)
+      await quotaOf(call.agentUid).reserve('requests', Buffer.byteLength(JSON.stringify(call)));
     const stored = await calls.update(call.agentUid, (all) => addCall(all, call, now));
     const found = stored.find(({ request }) => request === call.request) ?? call;
     return this.#storeTimeout(this.#decided(found), question.policy, now);

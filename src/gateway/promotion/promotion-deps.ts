@@ -32,13 +32,14 @@ export function createPromotionDeps(context: {
   log: Logger;
 }): Pick<GatewayDeps, 'uses' | 'sessions' | 'closeTools' | 'verifications'> {
   const { bus, storage, sources, directory, registry, audit, demotions, hasEgress, clock, log } = context;
-  const evidence = createToolEvidence(bus, (agentUid) => storage.of(agentUid));
+  const quotaOf = (agentUid: string) => storage.of(agentUid);
+  const evidence = createToolEvidence(bus, quotaOf);
   const states = createPromotionStates(bus);
   const promotionOf = createPromotionReports({ states, directory, hasEgress });
   const sessions = createSessionReports({ bus, registry, evidence, promotionOf, demotions });
   const isTainted = (agentUid: string, session: string) => sessions.tainted(agentUid, session);
   const requests = createPromotionRequests(bus);
-  const onCounted = createPromotionOpener({ directory, registry, states, requests, isTainted, clock, log });
+  const onCounted = createPromotionOpener({ directory, registry, states, requests, quotaOf, isTainted, clock, log });
   return {
     uses: createToolUseReports({ audit, registry, evidence, onCounted }),
     sessions,

@@ -2,6 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { PromotionRequests } from '../../nats/promotion/promotion-requests.ts';
 import type { PromotionStates } from '../../nats/promotion/promotion-states.ts';
+import type { AgentQuota } from '../../nats/residents/storage-quota.ts';
 import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { isOpenForRequests } from '../../tempering/promotion/promotion-record.ts';
@@ -15,17 +16,22 @@ export interface PromotionOpenerDeps {
   registry: Pick<SessionRegistry, 'tools'>;
   states: Pick<PromotionStates, 'get'>;
   requests: Pick<PromotionRequests, 'publish'>;
+  /** Limits the bytes of promotions. */
+  quotaOf: (agentUid: string) => Pick<AgentQuota, 'reserve'>;
   isTainted: (agentUid: string, session: string) => Promise<boolean>;
   clock: Clock;
   log: Logger;
 }
+
+/** A promotion whose tool is verified: its state and the verdicts of its panel. A later count has what it really takes. */
+const PROMOTION_BYTES = 8_192;
 
 /**
  * Requests the promotion of a tool when its reported uses meet the policy. They only open the verification, whose own figures decide. At
  * most one request per state of the promotion is stored, so a tool in use costs one read per report and no request during a cool-down.
  */
 export function createPromotionOpener(deps: PromotionOpenerDeps): (tool: UsedSessionTool) => Promise<void> {
-  const { directory, registry, states, requests, isTainted, clock, log } = deps;
+  const { directory, registry, states, requests, quotaOf, isTainted, clock, log } = deps;
   return async ({ agentUid, session, digest, statistics }) => {
     const state = directory.byUid(agentUid);
     if (state?.policy === undefined || state.suspended) return;
@@ -39,10 +45,12 @@ export function createPromotionOpener(deps: PromotionOpenerDeps): (tool: UsedSes
     const decision = decider.decide({ kind: 'Promote', tool: tool.artifact.name, tier: 'Agent' });
     if (decision.effect === 'Deny') return;
     try {
+      if (stored.record === undefined) await quotaOf(agentUid).reserve('requests', PROMOTION_BYTES);
       await requests.publish({ agentUid, digest, session }, stored.revision);
     } catch (error) {
-      // Uses continue while the requests of the agent wait; a later one requests the promotion again.
-      if (!isTemperError(error, 'TEMPER_BUS_FULL')) throw error;
+      // Uses continue while the requests of the agent wait, or may not be stored; a later one requests the promotion again.
+      if (!isTemperError(error, 'TEMPER_BUS_FULL') && !isTemperError(error, 'TEMPER_STORAGE_LIMIT_EXCEEDED'))
+        throw error;
       log.warn({ agent: state.agent.metadata.name, digest, error }, 'a promotion request was not stored');
     }
   };

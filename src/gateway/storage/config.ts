@@ -38,6 +38,7 @@ export function storageLimits(section: Static<typeof StorageSection> = {}): Stor
       evidence: section.agentEvidenceBytes ?? agentBytes.evidence,
       inbox: section.agentInboxBytes ?? agentBytes.inbox,
       tasks: agentBytes.tasks,
+      requests: agentBytes.requests,
     },
     namespacePercent: section.namespacePercent ?? namespacePercent,
   };

@@ -6,6 +6,7 @@ import { createDocumentStore, type DocumentStore } from '../jetstream/document-s
 import { BUCKETS, bucketStream, bucketSubject, subjects, token } from '../jetstream/names.ts';
 import { lastMessage, readMessages } from '../jetstream/stream-reader.ts';
 import { NotificationListener, notify } from '../notify/notifications.ts';
+import type { AgentQuota } from '../residents/storage-quota.ts';
 
 /** What an agent asks for: a child, or the end of one. A gateway has decided that it may. */
 export type ChildOrder =
@@ -45,7 +46,10 @@ const RECHECK_MS = 5_000;
 
 /** Requests about children. Methods throw TEMPER_BUS_*. */
 export interface ChildRequestStore {
-  /** Stores the request; the one of a repeated call stays. Throws TEMPER_QUOTA_EXCEEDED beyond the limits of an agent. */
+  /**
+   * Stores the request; the one of a repeated call stays. Throws TEMPER_QUOTA_EXCEEDED beyond the limits of an agent, and
+   * TEMPER_STORAGE_LIMIT_EXCEEDED beyond those of bytes. A request to end a child needs no bytes to be free.
+   */
   add(request: ChildRequestRecord): Promise<void>;
   /** The same for the end of a specialist, to which the limits do not apply. */
   addEnd(request: ChildRequestRecord): Promise<void>;
@@ -68,7 +72,11 @@ export interface ChildRequestStore {
   revision(): Promise<number>;
 }
 
-export function createChildRequests(connection: JetStreamConnection): ChildRequestStore {
+/** `quotaOf` limits the bytes of what agents ask for; the operator, which only ends requests, has none. */
+export function createChildRequests(
+  connection: JetStreamConnection,
+  quotaOf?: (agentUid: string) => AgentQuota,
+): ChildRequestStore {
   const documents = createDocumentStore(connection, BUCKETS.childRequests);
   const stream = bucketStream(BUCKETS.childRequests);
   const get = async (uid: string, id: string): Promise<ChildRequestRecord | undefined> =>
@@ -82,6 +90,8 @@ export function createChildRequests(connection: JetStreamConnection): ChildReque
       const { uid } = request.parent;
       if ((await get(uid, request.id)) !== undefined) return;
       await assertWithinLimits(connection, uid);
+      const bytes = request.order?.kind === 'Spawn' ? Buffer.byteLength(JSON.stringify(request)) : 0;
+      await quotaOf?.(uid).reserve('requests', bytes);
       await write(request);
     },
     addEnd: write,

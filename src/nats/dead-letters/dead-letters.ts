@@ -11,7 +11,7 @@ import { publishFailure } from './failure-events.ts';
 import { notify } from '../notify/notifications.ts';
 import { STREAMS, subjects, token } from '../jetstream/names.ts';
 import { publish } from '../jetstream/publish.ts';
-import { messageCounts, lastMessage, purge, readMessages } from '../jetstream/stream-reader.ts';
+import { countMessages, lastMessage, purge, readMessages } from '../jetstream/stream-reader.ts';
 
 export interface DeadLetters {
   /** Newest first, at most 1,000. Without a UID: of all agents. */
@@ -70,10 +70,7 @@ export function createDeadLetters(connection: JetStreamConnection): DeadLetters 
       if (letter !== undefined) await publishFailure(connection, 'dropped', { ...letter, ...cause });
       await deleteAt(connection, seq);
     },
-    async count(agentUid) {
-      const counts = await messageCounts(connection, STREAMS.deadLetters, `temper.deadletters.${token(agentUid)}.>`);
-      return Object.values(counts).reduce((sum, count) => sum + count, 0);
-    },
+    count: (agentUid) => countMessages(connection, STREAMS.deadLetters, `temper.deadletters.${token(agentUid)}.>`),
     remove: (agentUid) => purge(connection, STREAMS.deadLetters, `temper.deadletters.${token(agentUid)}.>`),
   };
 }

@@ -166,7 +166,17 @@ export async function keepLast(
   }
 }
 
-/** Number of messages per subject that matches the filter. */
+/** Number of messages of a subject (wildcards allowed), without a list of the subjects: the response has one message, however many there are. */
+export async function countMessages(connection: JetStreamConnection, stream: string, subject: string): Promise<number> {
+  const query = { seq: 1, next_by_subj: subject, batch: 1, ...PAGE_BYTES };
+  const [first] = await readAll(connection, stream, (direct) => direct.getBatch(stream, query));
+  return first === undefined ? 0 : first.pending + 1;
+}
+
+/**
+ * Number of messages per subject that matches the filter. The response has no limit in bytes, so a filter must not match what one tenant can
+ * make many of; `countMessages` has no such limit.
+ */
 export async function messageCounts(
   connection: JetStreamConnection,
   stream: string,
@@ -174,7 +184,7 @@ export async function messageCounts(
 ): Promise<Record<string, number>> {
   try {
     const read = () => connection.manager.streams.info(stream, { subjects_filter: subject });
-    const info = await connection.request(read, 'count');
+    const info = await connection.limitBulk(() => connection.request(read, 'count'));
     return info.state.subjects ?? {};
   } catch (error) {
     if (isStreamMissing(error)) return {};

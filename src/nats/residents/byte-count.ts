@@ -1,39 +1,43 @@
 import type { JetStreamConnection } from '../connection/connection.ts';
-import { BUCKETS, bucketStream, bucketSubject, STREAMS, subjects, token } from '../jetstream/names.ts';
+import { type BucketName, BUCKETS, bucketStream, bucketSubject, STREAMS, subjects, token } from '../jetstream/names.ts';
 import { parseJsonBytes } from '../../lib/json.ts';
 import { readMessages } from '../jetstream/stream-reader.ts';
 import { parseSessionHead } from '../sessions/session-head.ts';
 import type { CountedStore } from './resident.ts';
 
+interface Place {
+  stream: string;
+  subjectsOf: (agentUid: string) => readonly string[];
+}
+
 /** Where a store of an agent is. Sessions are counted by their heads. */
-const PLACES: Record<CountedStore, { stream: string; subjectsOf: (agentUid: string) => string }> = {
+const PLACES: Record<CountedStore, Place> = {
   sessions: {
     stream: bucketStream(BUCKETS.sessions),
-    subjectsOf: (agentUid) => bucketSubject(BUCKETS.sessions, `${token(agentUid)}.*.head`),
+    subjectsOf: (agentUid) => [bucketSubject(BUCKETS.sessions, `${token(agentUid)}.*.head`)],
   },
-  sessionTools: {
-    stream: bucketStream(BUCKETS.sessionTools),
-    subjectsOf: (agentUid) => bucketSubject(BUCKETS.sessionTools, `${token(agentUid)}.>`),
+  sessionTools: everyKey(BUCKETS.sessionTools),
+  sources: everyKey(BUCKETS.sources),
+  memory: everyKey(BUCKETS.memory),
+  tasks: everyKey(BUCKETS.tasks),
+  evidence: everyKey(BUCKETS.evidence),
+  inbox: { stream: STREAMS.inbox, subjectsOf: (agentUid) => [subjects.inbox(agentUid)] },
+  requests: {
+    stream: bucketStream(BUCKETS.pendingCalls),
+    subjectsOf: (agentUid) => [
+      bucketSubject(BUCKETS.pendingCalls, token(agentUid)),
+      bucketSubject(BUCKETS.childRequests, `${token(agentUid)}.>`),
+      bucketSubject(BUCKETS.promotionStates, `${token(agentUid)}.>`),
+    ],
   },
-  sources: {
-    stream: bucketStream(BUCKETS.sources),
-    subjectsOf: (agentUid) => bucketSubject(BUCKETS.sources, `${token(agentUid)}.>`),
-  },
-  memory: {
-    stream: bucketStream(BUCKETS.memory),
-    subjectsOf: (agentUid) => bucketSubject(BUCKETS.memory, `${token(agentUid)}.>`),
-  },
-  tasks: {
-    stream: bucketStream(BUCKETS.tasks),
-    subjectsOf: (agentUid) => bucketSubject(BUCKETS.tasks, `${token(agentUid)}.>`),
-  },
-  evidence: {
-    stream: bucketStream(BUCKETS.evidence),
-    subjectsOf: (agentUid) => bucketSubject(BUCKETS.evidence, `${token(agentUid)}.>`),
-  },
-  inbox: { stream: STREAMS.inbox, subjectsOf: subjects.inbox },
 };
 
+function everyKey(bucket: BucketName): Place {
+  return {
+    stream: bucketStream(bucket),
+    subjectsOf: (agentUid) => [bucketSubject(bucket, `${token(agentUid)}.>`)],
+  };
+}
 /** The stream behind a store. */
 export function streamOf(store: CountedStore): string {
   return PLACES[store].stream;
@@ -52,9 +56,11 @@ export async function countBytes(
 ): Promise<number> {
   const { stream, subjectsOf } = PLACES[store];
   let sum = 0;
-  for await (const { data } of readMessages(connection, stream, subjectsOf(agentUid))) {
-    sum += data.byteLength + (store === 'sessions' ? (parseSessionHead(parseJsonBytes(data))?.bytes ?? 0) : 0);
-    if (sum > limit) break;
+  for (const subject of subjectsOf(agentUid)) {
+    for await (const { data } of readMessages(connection, stream, subject)) {
+      sum += data.byteLength + (store === 'sessions' ? (parseSessionHead(parseJsonBytes(data))?.bytes ?? 0) : 0);
+      if (sum > limit) return sum;
+    }
   }
   return sum;
 }

@@ -4,7 +4,16 @@ import { isJsonObject, type Json } from '../../lib/json.ts';
 export const DEFAULT_RELEASE = 'temper';
 
 /** What is counted in bytes per agent: buckets, and the messages that wait for the agent. */
-export const COUNTED_STORES = ['sessions', 'sessionTools', 'sources', 'memory', 'evidence', 'inbox', 'tasks'] as const;
+export const COUNTED_STORES = [
+  'sessions',
+  'sessionTools',
+  'sources',
+  'memory',
+  'evidence',
+  'inbox',
+  'tasks',
+  'requests',
+] as const;
 export type CountedStore = (typeof COUNTED_STORES)[number];
 export type StoredBytes = Record<CountedStore, number>;
 
@@ -28,7 +37,7 @@ export interface Resident extends ResidentAgent {
 }
 
 export function noBytes(): StoredBytes {
-  return { sessions: 0, sessionTools: 0, sources: 0, memory: 0, evidence: 0, inbox: 0, tasks: 0 };
+  return { sessions: 0, sessionTools: 0, sources: 0, memory: 0, evidence: 0, inbox: 0, tasks: 0, requests: 0 };
 }
 
 export function newResident(agent: ResidentAgent, release: string, now: Date): Resident {

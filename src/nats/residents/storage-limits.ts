@@ -22,6 +22,7 @@ export const DEFAULT_STORAGE_LIMITS: StorageLimits = {
     evidence: 16 * MIB,
     inbox: 32 * MIB,
     tasks: 2 * MIB,
+    requests: 16 * MIB,
   },
   namespacePercent: 50,
 };
@@ -34,6 +35,7 @@ export const STORE_NAMES: Record<CountedStore, string> = {
   evidence: 'recorded inputs',
   inbox: 'waiting messages',
   tasks: 'records of tasks',
+  requests: 'requests for approvals, children and promotions',
 };
 
 /** `what` is the subject of the sentence, `fix` the next step. */

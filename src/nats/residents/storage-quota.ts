@@ -32,8 +32,6 @@ export interface AgentQuota {
 const STREAM_FILL_TTL_MS = 60_000;
 /** Before a namespace is refused, so that what others deleted counts. */
 const STREAM_RECHECK_MS = 1_000;
-/** The entry of an agent is written when its bytes differ by this. */
-const WRITE_STEP_BYTES = 256 * 1_024;
 const MAX_CACHED = 20_000;
 /** Agents that are counted again before a namespace is refused: deletions by age change no entry. */
 const RECOUNTED = 10;
@@ -94,8 +92,7 @@ export class StorageQuota {
       throw storageLimitExceeded(what, count.bytes + bytes, limit, FIXES[store]);
     }
     this.#add(agentUid, store, bytes);
-    if (!COUNT_RULES[store].writesOnlyCounted && Math.abs(count.bytes - count.written) >= WRITE_STEP_BYTES)
-      await this.#write(agent, store, count);
+    if (!COUNT_RULES[store].writesOnlyCounted && isWritten(store, count)) await this.#write(agent, store, count);
   }
 
   #now(): number {
@@ -148,8 +145,7 @@ export class StorageQuota {
       written: this.#counts.get(key)?.written ?? 0,
     };
     this.#counts.set(key, count);
-    if (Math.abs(count.bytes - count.written) >= WRITE_STEP_BYTES || bytes === 0)
-      await this.#write(agent, store, count);
+    if (isWritten(store, count) || bytes === 0) await this.#write(agent, store, count);
     return count;
   }
 
@@ -184,6 +180,11 @@ export class StorageQuota {
   }
 }
 
+/** Whether the entry of the agent is written with this count. */
+function isWritten(store: CountedStore, { bytes, written }: Count): boolean {
+  return Math.abs(bytes - written) >= COUNT_RULES[store].stepBytes;
+}
+
 const FIXES: Record<CountedStore, string> = {
   sessions: 'close sessions that are not needed',
   sessionTools: 'close sessions whose tools are not needed',
@@ -191,5 +192,6 @@ const FIXES: Record<CountedStore, string> = {
   memory: 'delete keys that are not needed',
   tasks: 'delete agents that are not needed',
   evidence: 'wait until older inputs expire',
+  requests: 'decide the open approval requests, or wait until the operator has started the requested children',
   inbox: 'send again when the agent has processed waiting messages',
 };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { BUCKETS, bucketStream, bucketSubject } from '../../../src/nats/jetstream/names.ts';
 import { publish } from '../../../src/nats/jetstream/publish.ts';
-import { lastMessage, lastMessages } from '../../../src/nats/jetstream/stream-reader.ts';
+import { countMessages, lastMessage, lastMessages, purge } from '../../../src/nats/jetstream/stream-reader.ts';
 import { newUid } from '../../support/nats/nats-fixture.ts';
 import { useNats } from '../../support/nats/nats-suite.ts';
 
@@ -51,6 +51,26 @@ it('hundreds of large values that are read at once do not end the connection of 
   for (const until = performance.now() + 500; performance.now() < until; );
   const found = await Promise.all(reads);
   assert.ok(found.every((message) => message !== undefined && message.data.byteLength > LARGE.length));
+  assert.deepEqual(connection.state(), since);
+  assert.doesNotMatch(await nats.bus.server.log(), /Slow Consumer/);
+});
+
+it('a number of messages is exact, and hundreds of agents that ask for it at once do not end the connection of a process that is late', async () => {
+  const uid = newUid();
+  const names = Array.from({ length: 600 }, (_, index) => `${index}`.padStart(64, 'k'));
+  const records = names.map((name) => bucketSubject(BUCKETS.memory, `${uid}.${name}`));
+  await Promise.all(records.map((subject) => publish(nats.gateway, subject, 1)));
+  await publish(nats.gateway, records[0] ?? '', 2);
+  await purge(nats.gateway, STREAM, records[1] ?? '');
+  const connection = await nats.bus.connect('gateway');
+  const since = connection.state();
+  const counts = Array.from({ length: 400 }, () =>
+    countMessages(connection, STREAM, bucketSubject(BUCKETS.memory, `${uid}.*`)),
+  );
+  await new Promise((resolve) => setImmediate(resolve));
+  for (const until = performance.now() + 500; performance.now() < until; );
+  assert.deepEqual(new Set(await Promise.all(counts)), new Set([599]));
+  assert.equal(await countMessages(connection, STREAM, bucketSubject(BUCKETS.memory, `${newUid()}.*`)), 0);
   assert.deepEqual(connection.state(), since);
   assert.doesNotMatch(await nats.bus.server.log(), /Slow Consumer/);
 });

@@ -2,8 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { withResidents } from '../../../src/gateway/storage/resident-inbox.ts';
 import { isTemperError } from '../../../src/lib/errors.ts';
+import { createChildRequests } from '../../../src/nats/children/child-requests.ts';
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
+import { BUCKETS, bucketSubject } from '../../../src/nats/jetstream/names.ts';
+import { publish } from '../../../src/nats/jetstream/publish.ts';
 import { createNatsMemory } from '../../../src/nats/memory.ts';
+import { createPendingCalls } from '../../../src/nats/pending-calls.ts';
 import { countBytes } from '../../../src/nats/residents/byte-count.ts';
 import type { ResidentAgent } from '../../../src/nats/residents/resident.ts';
 import { createResidents } from '../../../src/nats/residents/residents.ts';
@@ -14,6 +18,7 @@ import { createSessionToolStore } from '../../../src/nats/sessions/session-tools
 import { artifactDigest } from '../../../src/tempering/registry/serialization.ts';
 import type { RegisteredTool } from '../../../src/tempering/types.ts';
 import { userMessage } from '../../contracts/stores.ts';
+import { buildAgent } from '../../support/builders.ts';
 import { newMessage, newUid } from '../../support/nats/nats-fixture.ts';
 import { useNats } from '../../support/nats/nats-suite.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
@@ -29,6 +34,7 @@ const SMALL: StorageLimits = {
     evidence: 100_000,
     inbox: 2 * MIB,
     tasks: 100_000,
+    requests: 100_000,
   },
   namespacePercent: 50,
 };
@@ -277,6 +283,68 @@ describe('the share of a namespace', () => {
     assert.ok(first.stored > second.stored && second.stored > third.stored && third.stored > 0, counts.join(', '));
     for (const { stored, store } of [first, second, third])
       for (let index = 0; index < stored; index += 1) await store.close(`s-${index}`);
+  });
+});
+
+describe('bytes of requests in NATS', () => {
+  /** An agent asks for a child whose spec has so many bytes. */
+  const ask = (own: StorageQuota, uid: string, id: string, bytes: number): Promise<void> => {
+    const spec = { ...buildAgent('team', 'child').spec, systemPrompt: 'x'.repeat(bytes) };
+    const parent = { uid, name: 'analyst', namespace: 'team' };
+    const order = { kind: 'Spawn', spec } as const;
+    const request = { id, parent, name: 'child', state: 'Requested', order, time: new Date().toISOString() } as const;
+    return createChildRequests(nats.gateway, (agentUid) => own.of(agentUid)).add(request);
+  };
+
+  it('many agents that each ask for little are together refused beyond the share of their namespace, and another namespace is not', async () => {
+    const { config, state } = await nats.gateway.manager.streams.info('temper-state');
+    const namespacePercent = Math.ceil((100 * 2 * MIB) / (config.max_bytes - state.bytes));
+    const share = (namespacePercent * (config.max_bytes - state.bytes)) / 100;
+    const { newAgent, quota, newGateway } = setup({ ...SMALL, namespacePercent });
+    const agents = Array.from({ length: Math.ceil(share / 60_000) + 2 }, newAgent);
+    const refused: Error[] = [];
+    for (const uid of agents) await ask(quota, uid, 'one', 60_000).catch((error: Error) => refused.push(error));
+    assert.ok(
+      refused.length > 0 && refused.length < agents.length / 2,
+      `${refused.length} of ${agents.length} refused`,
+    );
+    for (const error of refused)
+      assert.ok(isLimit(/requests for approvals, children and promotions of all agents in namespace/)(error));
+    await assert.rejects(ask(newGateway(), newAgent(), 'one', 60_000), isLimit(/of all agents in namespace/));
+    const other = setup({ ...SMALL, namespacePercent });
+    await ask(other.quota, other.newAgent(), 'one', 60_000);
+  });
+
+  it('the calls, children and promotions of an agent count together, and an ended request for a child counts no spec', async () => {
+    const { newAgent, quota } = setup();
+    const uid = newAgent();
+    const calls = createPendingCalls(nats.gateway);
+    await calls.update(uid, () => [{ request: 'call-1', arguments: 'x'.repeat(30_000) } as never]);
+    await publish(nats.gateway, bucketSubject(BUCKETS.promotionStates, `${uid}.digest`), 'x'.repeat(30_000));
+    await ask(quota, uid, 'one', 30_000);
+    await assert.rejects(ask(quota, uid, 'two', 30_000), isLimit(/children and promotions of agent "analyst".*100000/));
+    const children = createChildRequests(nats.gateway);
+    const { requests } = await children.open(0);
+    const [one] = requests.filter(({ parent }) => parent.uid === uid);
+    assert.ok(one !== undefined);
+    await children.end(one, { state: 'Done' });
+    await ask(quota, uid, 'two', 30_000);
+  });
+
+  it('a request to end a child is taken from an agent that may store nothing more', async () => {
+    const { newAgent, quota } = setup();
+    const uid = newAgent();
+    await ask(quota, uid, 'one', 95_000);
+    const request = {
+      id: 'kill',
+      parent: { uid, name: 'analyst', namespace: 'team' },
+      name: 'child',
+      state: 'Requested',
+      order: { kind: 'Kill', uid: newUid() },
+      time: new Date().toISOString(),
+    } as const;
+    await createChildRequests(nats.gateway, (agentUid) => quota.of(agentUid)).add(request);
+    await assert.rejects(ask(quota, uid, 'two', 30_000), isLimit(/children and promotions/));
   });
 });
 

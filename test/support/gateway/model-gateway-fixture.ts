@@ -349,6 +349,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       approvals: new CallApprovals({
         ...shared,
         calls: createPendingCalls(bus),
+        quotaOf: (uid) => storage.of(uid),
         approvals: () => [],
         agent: (uid) => this.#directory.byUid(uid),
         inbox,
