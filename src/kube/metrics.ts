@@ -103,6 +103,11 @@ export const METRICS = {
     labels: ['name'],
     help: 'Watches that ended because the server sent nothing, not even a bookmark, for 90 seconds.',
   },
+  reflector_stale_lists_total: {
+    type: 'counter',
+    labels: ['name'],
+    help: 'Lists that were older than what was read before, and therefore read again.',
+  },
   reflector_last_event_timestamp_seconds: {
     type: 'gauge',
     labels: ['name'],

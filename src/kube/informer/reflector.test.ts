@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
+import { ApiError } from '../client/kube-client.ts';
+import type { Transport } from '../client/transport.ts';
 import type { Thing } from './fake-api-server.testing.ts';
 import type { ChangeSource } from './reflector.ts';
 import { createReflectorFixture, type ReflectorFixture, valuesOf } from './reflector.testing.ts';
@@ -124,6 +126,31 @@ describe('the reflector', () => {
     assert.equal(api.lists, 2);
     await until(() => api.watching === 1, 'the watch');
     assert.equal(api.lists, 3);
+  });
+
+  it('a list that is older than the store is read again, and is taken when every list has been older for half a minute', async () => {
+    const versions = ['10', '9', '100', '99'];
+    let lists = 0;
+    const transport = {
+      send: async () => {
+        const version = versions[Math.min(lists++, versions.length - 1)] ?? '';
+        const metadata = { name: 'a', namespace: 'team', uid: 'u', resourceVersion: version };
+        return { metadata: { resourceVersion: version }, items: [{ metadata, spec: { value: Number(version) } }] };
+      },
+      open: async () => Promise.reject(new ApiError(410, 'Expired', 'too old resource version')),
+    } as unknown as Transport;
+    await using fixture = await createReflectorFixture({ transport });
+    const { reflector, until, clock, metrics } = fixture;
+    const seen: unknown[] = [];
+    reflector.subscribe(({ object }) => seen.push(object.spec.value));
+    reflector.start();
+    await until(() => lists >= 4, 'the first list that stays older');
+    assert.deepEqual(seen, [10, 100], 'nothing goes back');
+    const since = clock.monotonic();
+    await until(() => seen.length === 3, 'the older state');
+    assert.deepEqual(seen, [10, 100, 99]);
+    assert.ok(clock.monotonic() - since >= 28_000);
+    assert.ok((metrics.counts['reflector_stale_lists_total'] ?? 0) >= 3);
   });
 
   it('an ERROR event with an expired version causes a relist', async () => {

@@ -43,6 +43,11 @@ const BACKOFF = { baseMs: 800, maxMs: 30_000, resetAfterMs: 120_000 } as const;
  * otherwise the reflector would retry in a tight loop.
  */
 const MIN_WATCH_MS = 1_000;
+/**
+ * How long a list that is older than what the store has is refused. A cache that lags serves it for a moment; after a restore of etcd from a
+ * backup every list is older.
+ */
+const MAX_STALE_MS = 30_000;
 const TOO_MANY_REQUESTS = 429;
 const SERVER_ERROR = 500;
 /** The status for a resourceVersion that is newer than the data of the API server; after a restore from a backup it stays too new. */
@@ -53,6 +58,7 @@ const COUNTERS = [
   'reflector_watches_total',
   'reflector_short_watches_total',
   'reflector_stalls_total',
+  'reflector_stale_lists_total',
 ] as const;
 
 /** Keeps a store in sync with the API server: lists, then watches; watches again when the watch ends, and relists when its version expired. */
@@ -68,6 +74,10 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
   #running: Promise<unknown> | undefined;
   /** The resourceVersion of the store; undefined when a list is needed. */
   #version: string | undefined;
+  /** The newest resourceVersion that the store has had. */
+  #newest = '';
+  /** When the first of several lists was older than the store. */
+  #staleSince: number | undefined;
   #listedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ReflectorOptions<T>) {
@@ -127,14 +137,29 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
     this.#count('reflector_lists_total');
     const options = { metadataOnly, pageSize: this.#pageSize };
     const { items, resourceVersion } = await listAll<T>(transport, type, this.#selection(), signal, options);
+    this.#assertNotStale(resourceVersion);
     const changes = this.store.replace(items.map((item) => this.#transform(item)));
-    this.#version = resourceVersion;
+    this.#version = this.#newest = resourceVersion;
     this.#listedAt = this.#options.clock.monotonic();
     this.#reportEvent();
     const origin = this.#synced.isOpen ? 'change' : 'initial';
     // `hasSynced` is true while the listeners run; promises resolve only afterwards.
     this.#synced.open();
     this.#notifyAll(changes, origin);
+  }
+
+  /** A store that goes back in time makes its readers repeat what they did, for example create a second pod. */
+  #assertNotStale(resourceVersion: string): void {
+    const now = this.#options.clock.monotonic();
+    if (!isOlder(resourceVersion, this.#newest) || now - (this.#staleSince ?? now) >= MAX_STALE_MS) {
+      this.#staleSince = undefined;
+      return;
+    }
+    this.#staleSince ??= now;
+    this.#count('reflector_stale_lists_total');
+    throw new Error(
+      `the list has resourceVersion ${resourceVersion}, older than ${this.#newest}, which was read before`,
+    );
   }
 
   async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
@@ -160,7 +185,7 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
       const object = this.#transform(event.object);
       this.#notifyAll(this.store.delete(keyOf(object), object), 'change');
     }
-    this.#version = event.version;
+    this.#version = this.#newest = event.version;
   }
 
   /** Waits with backoff before the next attempt. Relists without a delay when the watch's resourceVersion expired, since nothing failed. */
@@ -236,6 +261,16 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
     this.#options.metrics.gauge('reflector_last_event_timestamp_seconds', { name: this.#name }, seconds);
   }
 }
+
+/**
+ * Versions of different lists of one resource are compared only when both are numbers: then Kubernetes orders them
+ * (https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions).
+ */
+function isOlder(version: string, than: string): boolean {
+  return DECIMAL.test(version) && DECIMAL.test(than) && BigInt(version) < BigInt(than);
+}
+
+const DECIMAL = /^[0-9]{1,20}$/;
 
 function isExpired(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 410 || error.reason === 'Expired' || error.reason === 'Gone');

@@ -169,8 +169,10 @@ async function podsOf(deps: ObserveDeps, agent: StoredAgent, wanted: AgentStatus
   const cached = deps.pods.get(namespace, wanted.name);
   if (cached?.metadata.uid === wanted.uid) return { bound: cached, pods: withPod(known, cached) };
   const live = await deps.client.get<Pod>(TYPES.pods, { namespace, name: wanted.name }, signal);
-  if (live?.metadata.uid !== wanted.uid) return { bound: undefined, pods: known };
-  return { bound: live, pods: withPod(known, live) };
+  if (live?.metadata.uid === wanted.uid) return { bound: live, pods: withPod(known, live) };
+  // A later pod of the agent has the name already, when the caches lag behind: it is used instead of a further one.
+  const isOwn = live !== undefined && isOwnedBy(live, agent);
+  return { bound: undefined, pods: isOwn ? withPod(known, live) : known };
 }
 
 /** Only for the message of a condition, so an error is only logged. */

@@ -141,7 +141,13 @@ function reconciling(initial: object, fault?: Fault) {
       status,
     });
   };
-  return { calls, statuses, events, clock, podStore, quotaReleases, reconcile, observePod };
+  /** The informer reports this status. */
+  const observeStatus = (status: object) => {
+    const metadata = { ...agent.metadata, resourceVersion: `v${(versions += 1)}` };
+    agentStore.set({ ...anAgent(status), metadata });
+  };
+  const podName = () => created?.metadata.name;
+  return { calls, statuses, events, clock, podStore, quotaReleases, reconcile, observePod, observeStatus, podName };
 }
 
 function replacingPod(fault?: Fault) {
@@ -160,6 +166,16 @@ describe('the reconcile of an agent', () => {
       'redeliver the messages',
       'write status u-b',
     ]);
+  });
+
+  it('an agent whose status and pods lag behind gets the pod that it already has under the name of an earlier one', async () => {
+    const { calls, statuses, reconcile, observeStatus, podName } = reconciling(DEFAULT_STATUS);
+    await reconcile();
+    observeStatus({ pod: { name: podName(), uid: 'u-earlier' }, conditions: [] });
+    calls.length = 0;
+    await reconcile();
+    assert.deepEqual([calls.includes('create pod B'), calls.at(-1)], [false, 'write status u-b']);
+    assert.equal(statuses.length, 1);
   });
 
   it('a message is not redelivered when the new pod could not be created, or existed and may work on it', async () => {
