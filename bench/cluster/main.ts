@@ -46,7 +46,7 @@ const FIGURES: Record<string, () => Promise<Row[]>> = {
   },
   pods: async () => (await import('./pods.ts')).benchPods(agents),
   message: async () => (await import('./message.ts')).benchMessage(),
-  neighbours: async () => (await import('./neighbours.ts')).benchNeighbours(),
+  neighbours: async () => (await import('./neighbours/neighbours.ts')).benchNeighbours(),
   'agents-at-scale': async () => (await import('./agents-at-scale.ts')).benchAgentsAtScale(scale),
   'soak-faults': async () => {
     const { benchSoakFaults } = await import('./soak-faults.ts');

@@ -1,4 +1,4 @@
-import { setTimeout } from 'node:timers/promises';
+import { onAbort } from './async/abort.ts';
 
 /** The source of time. Tests replace it with a fake clock. */
 export interface Clock {
@@ -16,11 +16,24 @@ export const MAX_TIMER_MS = 2_147_483_647;
 export const systemClock: Clock = {
   now: () => new Date(),
   monotonic: () => performance.now(),
-  async sleep(milliseconds, signal) {
-    try {
-      await setTimeout(Math.min(milliseconds, MAX_TIMER_MS), undefined, { signal });
-    } catch {
-      throw signal.reason;
-    }
+  // Not the one of `node:timers/promises`, which makes an error with a stack for each that is aborted: streams sleep once per event.
+  sleep(milliseconds, signal) {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) {
+        reject(signal.reason as Error);
+        return;
+      }
+      const timer = setTimeout(
+        () => {
+          listener[Symbol.dispose]();
+          resolve();
+        },
+        Math.min(milliseconds, MAX_TIMER_MS),
+      );
+      const listener = onAbort(signal, () => {
+        clearTimeout(timer);
+        reject(signal.reason as Error);
+      });
+    });
   },
 };

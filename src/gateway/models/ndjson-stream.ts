@@ -99,7 +99,7 @@ export class NdjsonModelStream {
     try {
       return await Promise.race([this.#pending, silence]);
     } finally {
-      done.abort();
+      done.abort('arrived');
     }
   }
 

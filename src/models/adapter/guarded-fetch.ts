@@ -153,6 +153,6 @@ async function withinSilence<T>(result: Promise<T>, { provider, clock, milliseco
   } finally {
     // If the result wins the race, the timeout's rejection must not become an unhandled rejection.
     timeout.catch(() => undefined);
-    arrived.abort();
+    arrived.abort('arrived');
   }
 }

@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bundle, bundleThreads, writeDispatcher } from '../../../../sandbox-image/bundle.ts';
 import { systemClock } from '../../../../src/lib/clock.ts';
-import { type ReplayServer, startReplay } from '../../../../src/models/replay/server.ts';
+import { startReplay } from '../../../../src/models/replay/server.ts';
 import { RoleProcess } from '../../../../src/pod/pod.testing.ts';
 import { freePorts } from '../../../cluster/process.ts';
 import { pollValue } from '../../poll.ts';
@@ -14,6 +14,8 @@ import { Tenant } from './tenant.ts';
 import { Victim } from './victim.ts';
 
 const MIB = 1_048_576;
+/** USER_HZ, which is 100 on every architecture that Node supports. */
+const CLOCK_TICKS_PER_SECOND = 100;
 /** Most of a gateway's resident memory at any time. Its container has 512 MiB. */
 export const MAX_RESIDENT_MIB = 400;
 /**
@@ -54,6 +56,11 @@ interface SurviveOptions {
   named?: 'refusal' | 'address' | 'request';
 }
 
+/** The provider of all models, at this URL until it is disposed of. */
+export interface ModelServer extends AsyncDisposable {
+  readonly url: string;
+}
+
 /** A line of the gateway's log. */
 type LogLine = Record<string, unknown>;
 
@@ -63,14 +70,14 @@ export class NoisyNeighbours implements AsyncDisposable {
   readonly port: number;
   readonly #healthPort: number;
   readonly #gateway: RoleProcess;
-  readonly #models: ReplayServer;
+  readonly #models: ModelServer;
   #victim: Victim | undefined;
   #attackers = 0;
 
   private constructor(
     fixture: GatewayFixture,
     gateway: RoleProcess,
-    models: ReplayServer,
+    models: ModelServer,
     ports: { port: number; healthPort: number },
   ) {
     this.fixture = fixture;
@@ -80,11 +87,10 @@ export class NoisyNeighbours implements AsyncDisposable {
     this.#models = models;
   }
 
-  static async start(): Promise<NoisyNeighbours> {
-    const [fixture, models] = await Promise.all([
-      GatewayFixture.open(['team-a', 'team-b']),
-      startReplay({ script: SCRIPT, clock: systemClock }),
-    ]);
+  static async start(
+    startModels: () => Promise<ModelServer> = () => startReplay({ script: SCRIPT, clock: systemClock }),
+  ): Promise<NoisyNeighbours> {
+    const [fixture, models] = await Promise.all([GatewayFixture.open(['team-a', 'team-b']), startModels()]);
     const ports = await freePorts('port', 'healthPort');
     const file = join(fixture.folder, 'gateway.yaml');
     const config = {
@@ -176,6 +182,13 @@ export class NoisyNeighbours implements AsyncDisposable {
     const status = await readFile(`/proc/${this.#gateway.child.pid}/status`, 'utf8');
     const [, kibibytes = '0'] = /VmHWM:\s+(\d+) kB/.exec(status) ?? [];
     return Math.round((Number(kibibytes) * 1_024) / MIB);
+  }
+
+  /** Processor seconds of the gateway until now, of all its threads. */
+  async processorSeconds(): Promise<number> {
+    const stat = await readFile(`/proc/${this.#gateway.child.pid}/stat`, 'utf8');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;
   }
 
   /** The value of a metric, by its name and labels as the gateway writes them; 0 before its first sample. */

@@ -18,13 +18,17 @@ export interface TenantOptions {
   spec?: object;
 }
 
+/** What the requests of a tenant need. */
+export interface TenantIdentity
+  extends Pick<TenantOptions, 'port' | 'namespace' | 'name' | 'address' | 'usersAddress'> {
+  uid: string;
+  token: string;
+  userToken: string;
+}
+
 /** An agent with a pod that has a valid token, and the users of its namespace. */
 export class Tenant implements Disposable {
-  readonly namespace: string;
-  readonly name: string;
-  readonly uid: string;
-  readonly token: string;
-  readonly userToken: string;
+  readonly identity: TenantIdentity;
   /** Connections of the pod. */
   readonly pod: ConnectionPool;
   /** Connections of the users. */
@@ -32,23 +36,46 @@ export class Tenant implements Disposable {
   /** The bodies of the responses 503 that `patiently` got. */
   readonly unserved: string[] = [];
 
-  private constructor(options: TenantOptions, identity: Pick<Tenant, 'uid' | 'token' | 'userToken'>) {
-    this.namespace = options.namespace;
-    this.name = options.name;
-    this.uid = identity.uid;
-    this.token = identity.token;
-    this.userToken = identity.userToken;
-    this.pod = new ConnectionPool({ port: options.port, address: options.address });
-    this.users = new ConnectionPool({ port: options.port, address: options.usersAddress });
+  private constructor(identity: TenantIdentity) {
+    this.identity = identity;
+    const { port, address, usersAddress } = identity;
+    this.pod = new ConnectionPool({ port, address });
+    this.users = new ConnectionPool({ port, address: usersAddress });
+  }
+
+  /** An existing tenant, in another thread. */
+  static of(identity: TenantIdentity): Tenant {
+    return new Tenant(identity);
+  }
+
+  get namespace(): string {
+    return this.identity.namespace;
+  }
+
+  get name(): string {
+    return this.identity.name;
+  }
+
+  get uid(): string {
+    return this.identity.uid;
+  }
+
+  get token(): string {
+    return this.identity.token;
+  }
+
+  get userToken(): string {
+    return this.identity.userToken;
   }
 
   static async create(options: TenantOptions): Promise<Tenant> {
-    const { fixture, namespace, name, address, spec = {} } = options;
+    const { fixture, port, namespace, name, address, usersAddress, spec = {} } = options;
     const uid = await fixture.createAgent(namespace, name, spec);
     const pod = await fixture.createPod(namespace, `${name}-1`, address);
     await fixture.bindPod(namespace, name, pod);
     const token = await fixture.createPodToken(namespace, pod);
-    const tenant = new Tenant(options, { uid, token, userToken: await fixture.createUserToken(namespace) });
+    const userToken = await fixture.createUserToken(namespace);
+    const tenant = new Tenant({ port, namespace, name, address, usersAddress, uid, token, userToken });
     await pollValue(
       `the gateway to know agent ${name}`,
       async () => (await tenant.call('GET', '/v1/assignment')).status,
