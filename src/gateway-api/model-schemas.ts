@@ -52,7 +52,15 @@ const Event = describes<Exclude<ModelEvent, End> | (End & { signature?: string }
       {
         type: Type.Literal('end'),
         stopReason: Type.Enum(['stop', 'tool-calls', 'length', 'refusal', 'other']),
-        usage: Type.Object({ inputTokens: count, outputTokens: count, cachedInputTokens: count }, closed),
+        usage: Type.Object(
+          {
+            inputTokens: count,
+            outputTokens: count,
+            cachedInputTokens: count,
+            cacheCreationInputTokens: Type.Optional(count),
+          },
+          closed,
+        ),
         model: Type.String(),
         signature: Type.Optional(AnswerSignature),
       },

@@ -118,5 +118,6 @@ class Charge {
 }
 
 function amounts(price: ModelPrice, tokens: ChargedTokens): Amounts {
-  return { ...tokens, costMicros: costInMicros(price, tokens) };
+  const { inputTokens, outputTokens } = tokens;
+  return { inputTokens, outputTokens, costMicros: costInMicros(price, tokens) };
 }

@@ -1,8 +1,15 @@
 import { type ModelPipeline, type ResolvedModel, withNames } from './pipeline.ts';
 import type { Model } from './port.ts';
-import { DEFAULT_PRICE } from './price.ts';
+import { DEFAULT_PRICE, type ModelPrice } from './price.ts';
 import type { CircuitState } from './resilience/circuit-breaker.ts';
-import { type ModelsConfig, type ModelsDeps, openProviders, type ProviderConfig } from './providers.ts';
+import {
+  type ModelConfig,
+  type ModelsConfig,
+  type ModelsDeps,
+  openProviders,
+  type ProviderConfig,
+  type ProviderType,
+} from './providers.ts';
 
 /** Providers, and the models that aliases such as `default/judge` refer to. */
 export interface NamedModelsConfig extends ModelsConfig {
@@ -89,16 +96,29 @@ export function resolveModel({ providers, aliases }: NamedModelsConfig, name: st
   const slash = id.indexOf('/');
   const [provider, model] = [id.slice(0, Math.max(0, slash)), id.slice(slash + 1)];
   const config = providers.find((candidate) => candidate.name === provider);
-  const { contextWindow, inputPrice, outputPrice } = config?.models?.find((listed) => listed.name === model) ?? {};
+  const listed: Partial<ModelConfig> = config?.models?.find((candidate) => candidate.name === model) ?? {};
+  const { contextWindow, inputPrice, outputPrice } = listed;
   return {
     id,
     provider,
     model,
-    price: {
-      inputPrice: inputPrice ?? DEFAULT_PRICE.inputPrice,
-      outputPrice: outputPrice ?? DEFAULT_PRICE.outputPrice,
-    },
+    price: priceOf(listed, config?.type),
     ...(inputPrice === undefined || outputPrice === undefined ? { unpriced: true } : {}),
     contextTokens: contextWindow ?? DEFAULT_CONTEXT_TOKENS,
+  };
+}
+
+/** What Anthropic charges for input that it keeps for five minutes, relative to other input. */
+const ANTHROPIC_CACHE_CREATION = 1.25;
+
+function priceOf(listed: Partial<ModelConfig>, type: ProviderType | undefined): ModelPrice {
+  const { cachedInputPrice, inputPrice = DEFAULT_PRICE.inputPrice, outputPrice = DEFAULT_PRICE.outputPrice } = listed;
+  const usual = type === 'anthropic' ? ANTHROPIC_CACHE_CREATION * inputPrice : undefined;
+  const cacheCreationPrice = listed.cacheCreationPrice ?? usual;
+  return {
+    inputPrice,
+    outputPrice,
+    ...(cachedInputPrice === undefined ? {} : { cachedInputPrice }),
+    ...(cacheCreationPrice === undefined ? {} : { cacheCreationPrice }),
   };
 }

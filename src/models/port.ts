@@ -79,7 +79,10 @@ export interface ModelRequest extends ModelInput {
 export interface TokenUsage {
   inputTokens: number;
   outputTokens: number;
+  /** Of the input: read from the prompt cache of the provider. */
   cachedInputTokens: number;
+  /** Of the input: stored in that cache, where the provider charges for it. */
+  cacheCreationInputTokens?: number;
 }
 
 export type StopReason = 'stop' | 'tool-calls' | 'length' | 'refusal' | 'other';

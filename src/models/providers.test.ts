@@ -7,8 +7,8 @@ import { systemClock } from '../lib/clock.ts';
 import { isTemperError } from '../lib/errors.ts';
 import { aRequest, anOp, rawHttpServer, eventsOf, textOf } from './raw-http-server.testing.ts';
 import { createModels, type NamedModelsConfig, openModels } from './named-models.ts';
-import { costInMicros } from './price.ts';
-import { type ModelsDeps } from './providers.ts';
+import { costInMicros, type PricedTokens } from './price.ts';
+import type { ModelsDeps, ProviderType } from './providers.ts';
 import { startReplay } from './replay/server.ts';
 
 const DEPS: ModelsDeps = { clock: systemClock, random: () => 0, environment: {}, retry: { maxAttempts: 1 } };
@@ -144,6 +144,21 @@ describe('openModels', () => {
     assert.deepEqual(openModels(config, DEPS).resolve('a/m'), resolved);
     assert.deepEqual(openModels(config, DEPS).resolve('default/default'), resolved);
     assert.equal(costOf('default/default', usage), 210);
+  });
+
+  it('cached input has prices of its own; without them it costs as other input, and for Anthropic its storage a quarter more', () => {
+    const model = { name: 'm', inputPrice: 4, outputPrice: 20 };
+    const priced = { ...model, cachedInputPrice: 0.4, cacheCreationPrice: 8 };
+    const used = { inputTokens: 1_000, outputTokens: 0, cachedInputTokens: 500, cacheCreationInputTokens: 100 };
+    const cost = (type: ProviderType, own: typeof model, tokens: PricedTokens = used): number => {
+      const { resolve } = openModels({ providers: [{ name: 'a', type, models: [own] }], aliases: {} }, DEPS);
+      return costInMicros(resolve('a/m').price, tokens);
+    };
+    assert.deepEqual([cost('openai', model), cost('anthropic', model)], [4_000, 4_100]);
+    assert.deepEqual([cost('openai', priced), cost('anthropic', priced)], [2_600, 2_600]);
+    // Counts of a defective server do not make an answer cheaper than its input at the lowest price.
+    const absurd = { inputTokens: 1_000, outputTokens: 0, cachedInputTokens: 9_000, cacheCreationInputTokens: 0 };
+    assert.equal(cost('openai', priced, absurd), 400);
   });
 
   it('a model without a configured price costs $1 and $3 per million tokens and reads 128,000 tokens', () => {

@@ -19,6 +19,10 @@ export interface ModelConfig {
   /** US dollars for one million tokens. */
   inputPrice?: number;
   outputPrice?: number;
+  /** Input from the prompt cache of the provider; default `inputPrice`. */
+  cachedInputPrice?: number;
+  /** Input that the provider stores in its cache; default `inputPrice`, and 1.25 times as much for `anthropic`. */
+  cacheCreationPrice?: number;
 }
 
 export interface ProviderConfig {

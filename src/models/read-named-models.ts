@@ -79,7 +79,7 @@ function readProvider(file: string, field: string, value: Json): ProviderConfig 
 
 function readModel(file: string, field: string, value: Json): ModelConfig {
   if (!isJsonObject(value)) throw invalidMember(file, field, 'must be an object');
-  const numbers = ['contextWindow', 'inputPrice', 'outputPrice'] as const;
+  const numbers = ['contextWindow', 'inputPrice', 'outputPrice', 'cachedInputPrice', 'cacheCreationPrice'] as const;
   assertKnownMembers(file, `${field}.`, value, ['name', ...numbers]);
   const model: ModelConfig = { name: requiredText(file, `${field}.name`, value['name']) };
   for (const key of numbers) {

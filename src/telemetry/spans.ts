@@ -28,6 +28,8 @@ export const ATTRIBUTES = {
   finishReasons: 'gen_ai.response.finish_reasons',
   inputTokens: 'gen_ai.usage.input_tokens',
   outputTokens: 'gen_ai.usage.output_tokens',
+  cachedInputTokens: 'gen_ai.usage.cache_read.input_tokens',
+  cacheCreationInputTokens: 'gen_ai.usage.cache_creation.input_tokens',
   tool: 'gen_ai.tool.name',
   messagingSystem: 'messaging.system',
   messagingName: 'messaging.operation.name',

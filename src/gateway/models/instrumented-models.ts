@@ -61,6 +61,8 @@ async function* instrumentedStream(
           [ATTRIBUTES.finishReasons]: [event.stopReason],
           [ATTRIBUTES.inputTokens]: event.usage.inputTokens,
           [ATTRIBUTES.outputTokens]: event.usage.outputTokens,
+          [ATTRIBUTES.cachedInputTokens]: event.usage.cachedInputTokens,
+          [ATTRIBUTES.cacheCreationInputTokens]: event.usage.cacheCreationInputTokens ?? 0,
         });
       }
       yield event;

@@ -194,7 +194,12 @@ describe('deviations of Messages servers', () => {
       ...over,
     ]);
     const end = events.at(-1);
-    assert.deepEqual(end?.type === 'end' && end.usage, { inputTokens: 8, outputTokens: 0, cachedInputTokens: 0 });
+    assert.deepEqual(end?.type === 'end' && end.usage, {
+      inputTokens: 8,
+      outputTokens: 0,
+      cachedInputTokens: 0,
+      cacheCreationInputTokens: 3,
+    });
   });
 
   it('a complete answer with an incomplete call is an error', async () => {

@@ -52,15 +52,18 @@ export function largerUsage(usage: TokenUsage | undefined, next: TokenUsage | un
     inputTokens: Math.max(usage.inputTokens, next.inputTokens),
     outputTokens: Math.max(usage.outputTokens, next.outputTokens),
     cachedInputTokens: Math.max(usage.cachedInputTokens, next.cachedInputTokens),
+    cacheCreationInputTokens: Math.max(usage.cacheCreationInputTokens ?? 0, next.cacheCreationInputTokens ?? 0),
   };
 }
 
-function limitedUsage({ inputTokens, outputTokens, cachedInputTokens }: TokenUsage): TokenUsage {
+function limitedUsage(usage: TokenUsage): TokenUsage {
+  const { inputTokens, outputTokens, cachedInputTokens, cacheCreationInputTokens = 0 } = usage;
   const limited = (tokens: number): number => Math.min(MAX_TOKENS, tokens);
   return {
     inputTokens: limited(inputTokens),
     outputTokens: limited(outputTokens),
     cachedInputTokens: limited(cachedInputTokens),
+    ...(cacheCreationInputTokens > 0 ? { cacheCreationInputTokens: limited(cacheCreationInputTokens) } : {}),
   };
 }
 

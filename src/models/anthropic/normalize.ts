@@ -132,10 +132,12 @@ class UsageCounts {
   usage(): TokenUsage {
     const of = (name: string): number => this.#largest.get(name) ?? 0;
     const cachedInputTokens = of('cache_read_input_tokens');
+    const cacheCreationInputTokens = of('cache_creation_input_tokens');
     return {
-      inputTokens: of('input_tokens') + cachedInputTokens + of('cache_creation_input_tokens'),
+      inputTokens: of('input_tokens') + cachedInputTokens + cacheCreationInputTokens,
       outputTokens: of('output_tokens'),
       cachedInputTokens,
+      ...(cacheCreationInputTokens > 0 ? { cacheCreationInputTokens } : {}),
     };
   }
 }

@@ -7,7 +7,15 @@ import type { ModelMessage, ModelInput } from '../port.ts';
 type MessagesRequest = Anthropic.MessageCreateParamsStreaming & { temperature?: number };
 type ContentBlock = Anthropic.ContentBlockParam;
 
-/** The request body. No other members are ever sent. */
+/** Ends a prefix of the request that the provider keeps for five minutes. */
+const CACHE = { type: 'ephemeral' } as const;
+/** The last messages of the user that end such a prefix. Two: the provider compares at most 20 blocks back, and one turn may have more. */
+const CACHED_MESSAGES = 2;
+
+/**
+ * The request body. No other members are ever sent. A request with tools is one of a loop, so its prefix comes again with the next turn: the
+ * provider is asked to keep tools and system prompt, and the messages so far. A request without tools comes once.
+ */
 export function messagesRequest(request: ModelInput, model: string): MessagesRequest {
   const system = systemPrompt(request);
   const body: MessagesRequest = {
@@ -16,16 +24,26 @@ export function messagesRequest(request: ModelInput, model: string): MessagesReq
     messages: mergedByRole(request.messages),
     stream: true,
   };
-  if (system !== '') body.system = system;
+  const isOfLoop = request.tools.length > 0;
+  if (system !== '') body.system = isOfLoop ? [{ type: 'text', text: system, cache_control: CACHE }] : system;
   if (request.temperature !== undefined) body.temperature = request.temperature;
-  if (request.tools.length > 0) {
+  if (isOfLoop) {
     body.tools = request.tools.map(({ name, description, inputSchema }) => ({
       name,
       description,
       input_schema: { ...inputSchema, type: 'object' },
     }));
+    cacheMessages(body.messages);
   }
   return body;
+}
+
+function cacheMessages(messages: readonly Anthropic.MessageParam[]): void {
+  const ofUser = messages.filter(({ role }) => role === 'user').slice(-CACHED_MESSAGES);
+  for (const { content } of ofUser) {
+    const last = typeof content === 'string' ? undefined : content.at(-1);
+    if (last?.type === 'text' || last?.type === 'tool_result') last.cache_control = CACHE;
+  }
 }
 
 /** Merges messages so that roles alternate, as the API requires; tool results are part of a user message, before its text. */

@@ -1,10 +1,12 @@
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { UsageMeter } from '../pipeline.ts';
+import type { PricedTokens } from '../price.ts';
 import type { ModelEvent, TokenUsage } from '../port.ts';
 import { jsonSize, type TextSize, textSize } from './request-size.ts';
 
-export type ChargedTokens = Pick<TokenUsage, 'inputTokens' | 'outputTokens'>;
+/** Tokens to charge. Of the input of the last attempt, its cached parts have prices of their own. */
+export type ChargedTokens = PricedTokens;
 
 /** Tokens that a provider may add to a request, such as its instructions for tools. A larger count is an error of the provider. */
 const MAX_ADDED_TOKENS = 16_384;
@@ -46,9 +48,10 @@ export class CallMeter implements UsageMeter {
     this.#maxOutputTokens = maxOutputTokens;
   }
 
-  /** The amount to reserve. */
+  /** The amount to reserve. The provider may store all of the input in its cache. */
   get maximum(): ChargedTokens {
-    return { inputTokens: this.#request.tokens, outputTokens: this.#maxOutputTokens };
+    const inputTokens = this.#request.tokens;
+    return { inputTokens, outputTokens: this.#maxOutputTokens, cacheCreationInputTokens: inputTokens };
   }
 
   sent(): void {
@@ -97,7 +100,8 @@ export class CallMeter implements UsageMeter {
 
   /** The tokens to charge when the last attempt costs nothing: the input of earlier attempts. */
   get chargedBefore(): ChargedTokens {
-    return { inputTokens: this.#earlierInput, outputTokens: 0 };
+    const inputTokens = this.#earlierInput;
+    return { inputTokens, outputTokens: 0, cacheCreationInputTokens: inputTokens };
   }
 
   /** The tokens to charge: the provider's count, or the maximum when there is none; and the input of earlier attempts. */
@@ -107,11 +111,21 @@ export class CallMeter implements UsageMeter {
     return {
       inputTokens: this.#earlierInput + this.#input(),
       outputTokens: this.#output(output, this.#countedInput() > 0),
+      ...this.#cached(),
     };
   }
 
   #input(): number {
     return this.#countedInput() || this.#request.tokens;
+  }
+
+  /** Earlier attempts, and an attempt without a count, may have stored all of their input. */
+  #cached(): Pick<ChargedTokens, 'cachedInputTokens' | 'cacheCreationInputTokens'> {
+    const counted = this.#countedInput();
+    if (counted === 0) return { cacheCreationInputTokens: this.#earlierInput + this.#input() };
+    const created = limited(this.#usage?.cacheCreationInputTokens ?? 0, counted);
+    const cachedInputTokens = limited(this.#usage?.cachedInputTokens ?? 0, counted - created);
+    return { cachedInputTokens, cacheCreationInputTokens: this.#earlierInput + created };
   }
 
   /** 0: not counted. */

@@ -24,6 +24,7 @@ for (const type of TYPES) {
       const text = 'An answer of several words, sent in many pieces to its reader.';
       const script = {
         rules: [
+          { when: { lastUser: 'stored' }, answer: { text, usage: { ...USAGE, cacheCreationInputTokens: 1_000 } } },
           { when: { lastUser: 'late' }, answer: { text, usage: USAGE, delayMilliseconds: 1_000 } },
           // Several servers report no usage.
           { when: { lastUser: 'uncounted' }, answer: { text, usage: { inputTokens: 0, outputTokens: 0 } } },
@@ -44,6 +45,16 @@ for (const type of TYPES) {
       const { ledger, stream } = metered(type, replay.url);
       await eventsOf(stream(request()));
       assert.deepEqual(ledger.commits, [{ inputTokens: 5_000, outputTokens: 40, costMicros: 5_120 }]);
+    });
+
+    it('an answer of which the provider stored input in its cache costs that input more, and is reserved with all of it', async () => {
+      const { ledger, stream } = metered(type, replay.url);
+      await eventsOf(stream(asking('stored')));
+      const isPriced = type === 'anthropic';
+      // 1,000 of 5,000 tokens at 1.25 times the price of the default.
+      assert.equal(ledger.commits[0]?.costMicros, isPriced ? 5_370 : 5_120);
+      const [{ inputTokens = 0, costMicros } = {}] = ledger.reserved;
+      assert.equal(costMicros, Math.ceil(inputTokens * (isPriced ? 1.25 : 1)) + 3 * MAX_OUTPUT);
     });
 
     it('an answer that its reader leaves after the first event costs the same input', async () => {

@@ -39,7 +39,12 @@ const answer = shape({
   reasoning: template,
   toolCalls: listOf(shape({ id: text, name: text, arguments: callArguments }, ['name', 'arguments'])),
   stopReason: oneOf('stop', 'tool-calls', 'length', 'refusal', 'other'),
-  usage: shape({ inputTokens: TOKENS, outputTokens: TOKENS, cachedInputTokens: TOKENS }),
+  usage: shape({
+    inputTokens: TOKENS,
+    outputTokens: TOKENS,
+    cachedInputTokens: TOKENS,
+    cacheCreationInputTokens: TOKENS,
+  }),
   error: shape({ status: integerBetween(300, 599), type: text, message: text, retryAfter: integerBetween(0, 86_400) }, [
     'status',
   ]),

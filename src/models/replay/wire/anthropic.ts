@@ -133,10 +133,11 @@ function readMessage(message: JsonObject): ModelMessage[] {
   return textContent === '' && results.length > 0 ? results : [...results, { role: 'user', text: textContent }];
 }
 
-export function anthropicUsage({ inputTokens, outputTokens, cachedInputTokens }: TokenUsage): JsonObject {
+export function anthropicUsage(usage: TokenUsage): JsonObject {
+  const { inputTokens, outputTokens, cachedInputTokens, cacheCreationInputTokens = 0 } = usage;
   return {
-    input_tokens: Math.max(0, inputTokens - cachedInputTokens),
-    cache_creation_input_tokens: 0,
+    input_tokens: Math.max(0, inputTokens - cachedInputTokens - cacheCreationInputTokens),
+    cache_creation_input_tokens: cacheCreationInputTokens,
     cache_read_input_tokens: cachedInputTokens,
     output_tokens: outputTokens,
   };
