@@ -4,13 +4,13 @@ import { NEVER_ABORTED } from '../../test/support/stubs.ts';
 import { poll } from '../../test/support/poll.ts';
 import { quantile } from '../baseline/baseline.ts';
 import { measureQuiet, restart } from './idle.ts';
-import { runAtRate } from './support/agents.ts';
+import { runAtRate, type Times } from './support/agents.ts';
 import type { LoadReport } from './support/load.ts';
 import { residentBytes } from './support/processes.ts';
 import { type EventLoopReport, measureEventLoop } from './scale/event-loop.ts';
-import { PodFleet } from './scale/pod-fleet.ts';
+import { PodFleet } from './scale/pods/pod-fleet.ts';
 import { ScaleCluster } from './scale/scale-cluster.ts';
-import { trustedAuthority } from './scale/simulated-pod.ts';
+import { trustedAuthority } from './scale/pods/simulated-pod.ts';
 import { UserMessages } from './scale/user-messages.ts';
 import { atMost, mebibytes, milliseconds, plain, type Row, seconds } from './row.ts';
 
@@ -44,37 +44,40 @@ interface Bench {
 }
 
 /** Many agents whose pods poll several gateways, on three NATS servers: messages, memory, a restart, an edit of every policy, rest. */
-export async function benchAgentsAtScale(options: ScaleOptions): Promise<Row[]> {
+export async function* benchAgentsAtScale(options: ScaleOptions): AsyncGenerator<Row[]> {
   const { agents, namespaces, gateways } = options;
   await using cluster = await ScaleCluster.open(namespaces);
   const empty = await cluster.operator.memory();
   await cluster.startGateways(gateways);
   const created = await cluster.createAgents(agents, CREATE_CONCURRENCY);
+  const what = `${agents} agents in ${namespaces} namespaces`;
+  yield [createdRow(created, what)];
   await sleep(SETTLE_MS);
   const idle = await cluster.nats.usage();
   const secureContext = trustedAuthority(cluster.authority);
   const messages = await UserMessages.open(cluster, secureContext);
-  await using fleet = await PodFleet.start(cluster, messages, secureContext);
+  await using fleet = await PodFleet.start(cluster, messages);
   const measure = () => cluster.kube.measureProcesses(serversOf(cluster));
   const bench = { cluster, fleet, messages, options, measure };
-  const rate = (agents * 1_000) / created.all;
-  const what = `${agents} agents in ${namespaces} namespaces`;
-  const note = `p50 ${milliseconds(quantile(created.each, 0.5))}, p99 ${milliseconds(quantile(created.each, 0.99))}, ${CREATE_CONCURRENCY} in flight`;
-  const rows: Row[] = [{ what: `${what}: created`, kind: 'reference', value: `${rate.toFixed(0)}/s`, note }];
-  rows.push(...(await measureMessages(bench, what)));
-  rows.push(...(await measureAssets(bench, what, idle)));
-  rows.push(...(await measureMemory(bench, what, empty.heap)));
-  rows.push(...(await measureEdit(bench, what)));
+  yield await measureMessages(bench, what);
+  yield await measureAssets(bench, what, idle);
+  yield await measureMemory(bench, what, empty.heap);
+  yield await measureEdit(bench, what);
   const quiet = { cluster: cluster.kube, agents, quietSeconds: options.quietSeconds, maxCpuPercent: QUIET_PERCENT };
   const endLoad = measure();
-  rows.push(...(await measureQuiet({ ...quiet, profile: NO_PROFILE }, cluster.operator)));
-  rows.push(gatewayLoad(endLoad(), what, gateways));
+  yield await measureQuiet({ ...quiet, profile: NO_PROFILE }, cluster.operator);
+  yield [gatewayLoad(endLoad(), what, gateways)];
   const restarted = await restart(
     { ...quiet, maxSeconds: RESTART_SECONDS, start: () => cluster.startOperator() },
     cluster.operator,
   );
   messages.close();
-  return [...rows, ...restarted.rows];
+  yield restarted.rows;
+}
+
+function createdRow({ each, all }: Times, what: string): Row {
+  const note = `p50 ${milliseconds(quantile(each, 0.5))}, p99 ${milliseconds(quantile(each, 0.99))}, ${CREATE_CONCURRENCY} in flight`;
+  return { what: `${what}: created`, kind: 'reference', value: `${((each.length * 1_000) / all).toFixed(0)}/s`, note };
 }
 
 const NO_PROFILE = async () => ({ [Symbol.asyncDispose]: async () => {} });

@@ -4,9 +4,9 @@ import { poll } from '../../test/support/poll.ts';
 import { quantile } from '../baseline/baseline.ts';
 import { residentBytes } from './support/processes.ts';
 import { FAULTS } from './scale/faults.ts';
-import { PodFleet } from './scale/pod-fleet.ts';
+import { PodFleet } from './scale/pods/pod-fleet.ts';
 import { ScaleCluster } from './scale/scale-cluster.ts';
-import { trustedAuthority } from './scale/simulated-pod.ts';
+import { trustedAuthority } from './scale/pods/simulated-pod.ts';
 import { Trend } from './scale/trend.ts';
 import { UserMessages } from './scale/user-messages.ts';
 import { atMost, mebibytes, milliseconds, plain, type Row } from './row.ts';
@@ -44,7 +44,7 @@ export async function benchSoakFaults(options: SoakOptions): Promise<Row[]> {
   await cluster.createAgents(options.agents, CREATE_CONCURRENCY);
   const secureContext = trustedAuthority(cluster.authority);
   const messages = await UserMessages.open(cluster, secureContext);
-  await using fleet = await PodFleet.start(cluster, messages, secureContext);
+  await using fleet = await PodFleet.start(cluster, messages);
   const end = AbortSignal.timeout(options.seconds * 1_000);
   const trends = { memory: new Trend(), handles: new Trend(), assets: new Trend(), waiting: new Trend() };
   const [{ names: faults, ended }, sending] = await Promise.all([

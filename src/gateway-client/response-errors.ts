@@ -53,11 +53,16 @@ export function connectionError(cause: unknown): TemperError {
   });
 }
 
-/** Milliseconds before the next attempt; undefined when the call must not be retried. `chance`, from 0 to 1, is the jitter. */
+/**
+ * Milliseconds before the next attempt; undefined when the call must not be retried. `chance`, from 0 to 1, is the jitter: thousands of pods get
+ * the same `Retry-After` of a gateway that is overloaded, and must not come back together. Of such a gateway each further refusal doubles the wait.
+ */
 export function retryDelayMs(failure: TemperError, attempt: number, chance: number): number | undefined {
   const { retry } = failure;
   if (retry === 'never') return undefined;
   const backoff = Math.min(MAX_BACKOFF_MS, INITIAL_BACKOFF_MS * 2 ** attempt) * (0.5 + chance / 2);
   if (retry === 'backoff') return backoff;
-  return retry > MAX_WAIT_MS ? undefined : Math.max(retry, backoff / 10);
+  if (retry > MAX_WAIT_MS) return undefined;
+  const isTransient = TRANSIENT_STATUSES.has(Number(failure.details['status']));
+  return Math.max(retry * (1 + chance / 2), isTransient ? 2 * backoff : backoff / 10);
 }

@@ -17,6 +17,11 @@ export class RenewedToken {
     return new RenewedToken(request, await request());
   }
 
+  /** A token that was just requested. */
+  static of(token: string, request: () => Promise<string>): RenewedToken {
+    return new RenewedToken(request, token);
+  }
+
   async current(): Promise<string> {
     if (performance.now() < this.#renewAt) return this.#token;
     try {

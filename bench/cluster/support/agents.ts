@@ -121,7 +121,12 @@ export async function runConcurrently(
       each.push(await one(index));
     }
   };
-  await Promise.all(Array.from({ length: concurrency }, lane));
+  try {
+    await Promise.all(Array.from({ length: concurrency }, lane));
+  } finally {
+    // After a failure the other lanes begin nothing new.
+    next = count;
+  }
   return { each, all: performance.now() - start };
 }
 

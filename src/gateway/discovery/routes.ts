@@ -1,6 +1,6 @@
 import { buildResult } from '../../discovery/result.ts';
 import { DISCOVER_TOOL } from '../../discovery/discover-tool.ts';
-import { type DiscoveryEntry, forgedEntry, forgedId, toolEntry } from '../../discovery/entry.ts';
+import { type DiscoveryEntry, forgedId, toolEntry } from '../../discovery/entry.ts';
 import { deniedHosts } from '../../discovery/fetch-hosts.ts';
 import { LexicalIndex } from '../../discovery/lexical/lexical-index.ts';
 import type { UsedTogetherLink } from '../../discovery/lexical/visible-entries.ts';
@@ -25,6 +25,7 @@ import { EntryVisibility } from './entry-visibility.ts';
 import type { RankCapabilities } from './rank-capabilities.ts';
 import type { SearchTurns } from './search-turns.ts';
 import { ServiceEntries } from './service-entries.ts';
+import { SessionIndexes } from './session-indexes.ts';
 
 export interface DiscoveryRouteDeps {
   catalog: Pick<CapabilityCatalog, 'index' | 'promotedTools' | 'lostEntries'>;
@@ -57,6 +58,7 @@ export function discoveryRoutes(options: DiscoveryRouteDeps): RouteModule {
   const everyones = builtIn.map((entry): [DiscoveryEntry, EntryOwner] => [entry, 'Everyone']);
   const visibility = new EntryVisibility();
   const services = new ServiceEntries();
+  const sessions = new SessionIndexes();
   return (server, deps) => {
     server.post(
       POD_API_PATHS.discoverySearch,
@@ -70,8 +72,8 @@ export function discoveryRoutes(options: DiscoveryRouteDeps): RouteModule {
           registry.tools(agentUid, session),
         ]);
         const tools = inService(sessionTools, (digest) => demotions.reason(claims, digest) !== undefined);
-        const forged = tools.map(({ artifact }) => forgedEntry(artifact));
-        const ofSession = await turns.run(claims, LexicalIndex.stepsOf(forged), request.disconnected);
+        const ofSession = await sessions.of(claims, tools, (steps) => turns.run(claims, steps, request.disconnected));
+        const forged = ofSession.entries;
         const decider = deps.directory.decider(state, tainted);
         await visibility.decide(agent, decider, catalog.index(namespace).entries());
         const lost = catalog.lostEntries(namespace, agent);
@@ -88,7 +90,7 @@ export function discoveryRoutes(options: DiscoveryRouteDeps): RouteModule {
         const started = deps.clock.monotonic();
         // A tool of a service stands before a Capability with its name, which no gateway executes.
         const ofServices = services.index(deps.brokered.services(namespace));
-        const indexes = [builtInIndex, ofSession, ofServices, catalog.index(namespace)];
+        const indexes = [builtInIndex, ofSession.index, ofServices, catalog.index(namespace)];
         const permitted = forMessage === true ? callableTools(visible, callable()) : visible;
         const scope = { indexes, permits: permitted, usedTogether: usedTogether(state) };
         const owners = new Map<DiscoveryEntry, EntryOwner>([...everyones, ...forged.map(ofAgent)]);

@@ -8,7 +8,8 @@ import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 import type { OperatorConfig } from '../config.ts';
-import { FIELD_MANAGER, type Pod, TYPES } from '../kube/types.ts';
+import { containsFields } from '../kube/subset-match.ts';
+import { FIELD_MANAGER, type PlainObject, type Pod, TYPES } from '../kube/types.ts';
 import { type EndpointData, endpointsConfigMap } from '../namespace/objects.ts';
 import { warmPodName } from '../pods/pod-name.ts';
 import { removePod } from '../pods/pod-ownership.ts';
@@ -79,7 +80,12 @@ export class VerifierPool {
     if (this.#appliedEndpoint === digest) return;
     const { metadata, ...rest } = endpointsConfigMap({ namespace: this.#deps.config.namespace, endpoints });
     const object = { ...rest, metadata: { ...metadata, ownerReferences: [await this.#owner(signal)] } };
-    await this.#deps.client.apply(TYPES.configMaps, object, { manager: FIELD_MANAGER, force: true }, signal);
+    const { client, config } = this.#deps;
+    const ref = { namespace: config.namespace, name: metadata.name };
+    const current = await client.get<PlainObject>(TYPES.configMaps, ref, signal);
+    // A new leader finds what the one before applied.
+    if (!containsFields(current, object, ['data']))
+      await client.apply(TYPES.configMaps, object, { manager: FIELD_MANAGER, force: true }, signal);
     this.#appliedEndpoint = digest;
   }
 

@@ -1,13 +1,14 @@
 import { Agent } from 'node:https';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { POD_API_PATHS } from '../../../src/gateway-api/pod-api.ts';
-import { callGateway, type HttpAnswer } from './http-client.ts';
-import type { RenewedToken } from './renewed-token.ts';
+import { POD_API_PATHS } from '../../../../src/gateway-api/pod-api.ts';
+import { callGateway, type HttpAnswer } from '../http-client.ts';
+import type { RenewedToken } from '../renewed-token.ts';
 
-/** As in a pod: seconds of a long poll, and the pause after a failed request. */
+/** As in a pod: seconds of a long poll, and the pause after a failed request, which doubles. */
 const POLL_SECONDS = 25;
 const RETRY_MS = 1_000;
+const MAX_RETRY_MS = 10_000;
 const TIMEOUT_MS = 20_000;
 /** The delivery has ended: answered by an earlier attempt, or delivered again. */
 const DELIVERY_ENDED: ReadonlySet<number> = new Set([404, 409, 410]);
@@ -19,7 +20,6 @@ export interface PodHost {
   readonly serverName: string;
   /** The ports of the gateways. */
   readonly ports: readonly number[];
-  readonly signal: AbortSignal;
   readonly onAssignment: (agent: string) => void;
   readonly onDelivery: (message: string) => void;
   /** The gateway confirmed the acknowledgement. */
@@ -46,6 +46,8 @@ export class SimulatedPod {
   readonly #host: PodHost;
   readonly #spec: SimulatedPodSpec;
   readonly #agent: Agent;
+  /** Of this pod alone: with a signal of all pods, each request would search the listeners of all requests. */
+  readonly #stopping = new AbortController();
   #gateway: number;
 
   constructor(host: PodHost, spec: SimulatedPodSpec) {
@@ -57,22 +59,29 @@ export class SimulatedPod {
     this.#agent = new Agent(options);
   }
 
-  /** Works until the signal of the host aborts. */
+  /** Works until `stop`. */
   async run(): Promise<void> {
     await Promise.all([this.#pollAssignment(), this.#pollMessages()]);
     this.#agent.destroy();
   }
 
+  stop(): void {
+    this.#stopping.abort();
+  }
+
   async #pollAssignment(): Promise<void> {
     let known: string | undefined;
-    while (!this.#host.signal.aborted) {
+    let failures = 0;
+    while (!this.#stopping.signal.aborted) {
       const wait = known === undefined ? 0 : POLL_SECONDS;
       const query = `wait=${wait}${known === undefined ? '' : `&version=${encodeURIComponent(known)}`}`;
       const answer = await this.#attempt('GET', `${POD_API_PATHS.assignment}?${query}`);
       if (answer?.status !== 200) {
-        if (answer?.status !== 204 || known === undefined) await this.#pause();
+        failures = answer?.status === 204 ? 0 : failures + 1;
+        if (answer?.status !== 204 || known === undefined) await this.#pause(failures);
         continue;
       }
+      failures = 0;
       known = String(answer.body['version']);
       this.#host.onAssignment(this.#spec.agent);
     }
@@ -80,13 +89,16 @@ export class SimulatedPod {
 
   async #pollMessages(): Promise<void> {
     let restarted = true;
-    while (!this.#host.signal.aborted) {
+    let failures = 0;
+    while (!this.#stopping.signal.aborted) {
       const body = { waitSeconds: POLL_SECONDS, ...(restarted ? { restarted } : {}) };
       const answer = await this.#attempt('POST', POD_API_PATHS.nextMessage, body);
       if (answer === undefined || answer.status >= 300) {
-        await this.#pause();
+        failures += 1;
+        await this.#pause(failures);
         continue;
       }
+      failures = 0;
       restarted = false;
       if (answer.status === 200) await this.#answer(answer.body);
     }
@@ -96,17 +108,18 @@ export class SimulatedPod {
     const { id } = message as { id: string };
     this.#host.onDelivery(id);
     const body = { deliveryToken, action: 'ack', reply: 'Done.', finishReason: 'complete' };
-    while (!this.#host.signal.aborted) {
+    for (let failures = 0; !this.#stopping.signal.aborted; failures += 1) {
       const answer = await this.#attempt('POST', POD_API_PATHS.deliveries, body);
       if (answer?.status === 204) this.#host.onAcked(id);
       if (answer !== undefined && (answer.status === 204 || DELIVERY_ENDED.has(answer.status))) return;
-      await this.#pause();
+      await this.#pause(failures + 1);
     }
   }
 
   /** Undefined when the gateway did not answer; the next request then goes to another gateway, as behind a Service. */
   async #attempt(method: 'GET' | 'POST', path: string, body?: object): Promise<HttpAnswer | undefined> {
-    const { ports, signal, onError } = this.#host;
+    const { ports, onError } = this.#host;
+    const { signal } = this.#stopping;
     const port = ports[this.#gateway % ports.length] ?? 0;
     const headers = { authorization: `Bearer ${await this.#spec.token.current()}` };
     const timeoutMs = POLL_SECONDS * 1_000 + TIMEOUT_MS;
@@ -122,7 +135,8 @@ export class SimulatedPod {
     }
   }
 
-  async #pause(): Promise<void> {
-    await sleep(RETRY_MS, undefined, { signal: this.#host.signal }).catch(() => undefined);
+  async #pause(failures: number): Promise<void> {
+    const most = Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** Math.max(0, failures - 1));
+    await sleep(most * (1 - Math.random() / 2), undefined, { signal: this.#stopping.signal }).catch(() => undefined);
   }
 }
