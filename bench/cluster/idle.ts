@@ -83,7 +83,7 @@ export async function measureQuiet(
       spent,
       note: calls.writes === 0 ? note : `${listKinds(calls)}; ${note}`,
     }),
-    atMost('requirement', `${what}: lists`, calls.lists, 0, plain),
+    atMost('requirement', `${what}: lists`, calls.lists, 0, plain, { note: calls.listed.join(', ') }),
     atMost('requirement', `${what}: the operator's CPU`, share, maxCpuPercent, percent),
   ];
 }

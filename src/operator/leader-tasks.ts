@@ -159,7 +159,7 @@ function optionalTasks(deps: LeaderTaskDeps): LeaderTask[] {
         return RETRY_MS;
       }),
       periodic(deps, 'specialists', async (signal) => {
-        await endLateSpecialists({ ...deps, namespaces: deps.config.namespaces }, signal);
+        await endLateSpecialists(deps, signal);
         return MINUTE_MS;
       }),
     );

@@ -12,6 +12,8 @@ export interface OperatorCalls {
   readonly byKind: Readonly<Record<string, number>>;
   readonly conflicts: number;
   readonly lists: number;
+  /** The listed resources. */
+  readonly listed: readonly string[];
   readonly gets: number;
   readonly dryRuns: number;
 }
@@ -47,6 +49,7 @@ function countCalls(entries: readonly AuditEntry[]): OperatorCalls {
     byKind,
     conflicts: writes.filter(({ code }) => code === 409).length,
     lists: of('list'),
+    listed: [...new Set(entries.filter(({ verb }) => verb === 'list').map(({ resource }) => resource))],
     gets: of('get'),
     dryRuns: mayWrite.length - writes.length,
   };

@@ -1,4 +1,4 @@
-import { LABELS } from '../../api/cluster.ts';
+import { ANNOTATIONS, LABELS } from '../../api/cluster.ts';
 import { GROUP } from '../../api/names.ts';
 import { digestOf } from '../../lib/canonical.ts';
 import type { PlainObject, Pod, StoredAgent, StoredPolicy } from './types.ts';
@@ -14,7 +14,7 @@ export function pruneAgent({ apiVersion, kind, metadata, spec, status }: StoredA
   return {
     apiVersion,
     kind,
-    metadata: { ...pruneMetadata(metadata), ...parentLabel(metadata) },
+    metadata: { ...pruneMetadata(metadata), ...childMetadata(metadata) },
     spec: typeof system === 'string' ? { ...kept, prompt: { system: digestOf(system) } } : kept,
     ...(status === undefined ? {} : { status }),
   };
@@ -24,10 +24,20 @@ export function prunePolicy({ metadata, ...rest }: StoredPolicy): StoredPolicy {
   return { ...rest, metadata: pruneMetadata(metadata) };
 }
 
-/** The one label of an Agent that the operator reads: the agent that started it. */
-function parentLabel({ labels }: StoredAgent['metadata']): { labels?: Record<string, string> } {
+/** RFC 3339; users write annotations too. */
+const MAX_TIME_CHARACTERS = 40;
+
+/** What the operator reads of an Agent that another one started: which one, and when it ends. */
+function childMetadata({
+  labels,
+  annotations,
+}: StoredAgent['metadata']): Pick<StoredAgent['metadata'], 'labels' | 'annotations'> {
   const parent = labels?.[LABELS.parentAgent];
-  return parent === undefined ? {} : { labels: { [LABELS.parentAgent]: parent } };
+  if (parent === undefined) return {};
+  const endsAt = labels?.[LABELS.specialist] === undefined ? undefined : annotations?.[ANNOTATIONS.endsAt];
+  const isTime = endsAt !== undefined && endsAt.length <= MAX_TIME_CHARACTERS;
+  const end = isTime ? { annotations: { [ANNOTATIONS.endsAt]: endsAt } } : {};
+  return { labels: { [LABELS.parentAgent]: parent }, ...end };
 }
 
 /** Without labels and annotations, which the operator does not read on objects of users. */
