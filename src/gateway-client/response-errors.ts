@@ -64,5 +64,5 @@ export function retryDelayMs(failure: TemperError, attempt: number, chance: numb
   if (retry === 'backoff') return backoff;
   if (retry > MAX_WAIT_MS) return undefined;
   const isTransient = TRANSIENT_STATUSES.has(Number(failure.details['status']));
-  return Math.max(retry * (1 + chance / 2), isTransient ? 2 * backoff : backoff / 10);
+  return Math.max(retry * (1 + chance / 2), isTransient ? backoff : backoff / 10);
 }
