@@ -17,13 +17,13 @@ export interface PromotionOpenerDeps {
   states: Pick<PromotionStates, 'get'>;
   requests: Pick<PromotionRequests, 'publish'>;
   /** Limits the bytes of promotions. */
-  quotaOf: (agentUid: string) => Pick<AgentQuota, 'reserve'>;
+  quotaOf: (agentUid: string) => Pick<AgentQuota, 'reserve' | 'release'>;
   isTainted: (agentUid: string, session: string) => Promise<boolean>;
   clock: Clock;
   log: Logger;
 }
 
-/** A promotion whose tool is verified: its state and the verdicts of its panel. A later count has what it really takes. */
+/** A promotion whose tool is verified: its state and the verdicts of its panel. */
 const PROMOTION_BYTES = 8_192;
 
 /**
@@ -45,7 +45,7 @@ export function createPromotionOpener(deps: PromotionOpenerDeps): (tool: UsedSes
     const decision = decider.decide({ kind: 'Promote', tool: tool.artifact.name, tier: 'Agent' });
     if (decision.effect === 'Deny') return;
     try {
-      if (stored.record === undefined) await quotaOf(agentUid).reserve('requests', PROMOTION_BYTES);
+      if (stored.record === undefined) await assertStorable(quotaOf(agentUid));
       await requests.publish({ agentUid, digest, session }, stored.revision);
     } catch (error) {
       // Uses continue while the requests of the agent wait, or may not be stored; a later one requests the promotion again.
@@ -54,4 +54,10 @@ export function createPromotionOpener(deps: PromotionOpenerDeps): (tool: UsedSes
       log.warn({ agent: state.agent.metadata.name, digest, error }, 'a promotion request was not stored');
     }
   };
+}
+
+/** The operator stores the promotion, and the next count has it: each use would count it again. */
+async function assertStorable(quota: Pick<AgentQuota, 'reserve' | 'release'>): Promise<void> {
+  await quota.reserve('requests', PROMOTION_BYTES);
+  quota.release('requests', PROMOTION_BYTES);
 }

@@ -8,7 +8,7 @@ import type { OnDeadLetter } from '../dead-letters/dead-letter-writer.ts';
 import { NotificationListener, notify } from '../notify/notifications.ts';
 import { BUCKETS, bucketStream, STREAMS, subjects, token } from '../jetstream/names.ts';
 import { publish } from '../jetstream/publish.ts';
-import { countMessages, purge } from '../jetstream/stream-reader.ts';
+import { messageCounts, purge } from '../jetstream/stream-reader.ts';
 import {
   type DeliveryCoordinates,
   type DeliveryRules,
@@ -239,10 +239,12 @@ class JetStreamInbox implements NatsInbox {
   }
 
   async depth(agentUid: string): Promise<InboxDepth> {
-    const [total, current] = await Promise.all([
-      countMessages(this.#connection, STREAMS.inbox, subjects.inbox(agentUid)),
+    const subject = subjects.inbox(agentUid);
+    const [counts, current] = await Promise.all([
+      messageCounts(this.#connection, STREAMS.inbox, subject),
       this.inFlight(agentUid),
     ]);
+    const total = counts[subject] ?? 0;
     const stored = total === 0 ? 0 : Math.max(0, total - (await this.parked(agentUid)).length);
     const inFlight = Math.min(current.length, stored);
     return { pending: stored - inFlight, inFlight };

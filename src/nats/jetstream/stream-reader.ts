@@ -166,7 +166,10 @@ export async function keepLast(
   }
 }
 
-/** Number of messages of a subject (wildcards allowed), without a list of the subjects: the response has one message, however many there are. */
+/**
+ * Number of messages of a subject (wildcards allowed), without a list of the subjects: the response has one message, however many there are. On
+ * several servers it may be of a replica that lags, so it is for limits and reports, not for decisions about one message.
+ */
 export async function countMessages(connection: JetStreamConnection, stream: string, subject: string): Promise<number> {
   const query = { seq: 1, next_by_subj: subject, batch: 1, ...PAGE_BYTES };
   const [first] = await readAll(connection, stream, (direct) => direct.getBatch(stream, query));
@@ -174,7 +177,7 @@ export async function countMessages(connection: JetStreamConnection, stream: str
 }
 
 /**
- * Number of messages per subject that matches the filter. The response has no limit in bytes, so a filter must not match what one tenant can
+ * Number of messages per subject that matches the filter, from the stream leader, so never stale. The response has no limit in bytes, so a filter must not match what one tenant can
  * make many of; `countMessages` has no such limit.
  */
 export async function messageCounts(
