@@ -7,6 +7,7 @@ function setup() {
   const state = { subjects: {} as Record<string, number> };
   const connection = {
     request: (work: () => Promise<unknown>) => work(),
+    limitBulk: (work: () => Promise<unknown>) => work(),
     manager: { streams: { info: async () => ({ state }) } },
   } as unknown as JetStreamConnection;
   const ratios: number[] = [];
