@@ -4,6 +4,7 @@ import { Worker } from 'node:worker_threads';
 import { MAX_RESIDENT_MIB, NoisyNeighbours } from '../../../test/support/gateway/neighbours/noisy-neighbours.ts';
 import { quantile } from '../../baseline/baseline.ts';
 import { atMost, milliseconds, plain, type Row, times } from '../row.ts';
+import { cpuSeconds } from '../support/processes.ts';
 import type { AttackOrder } from './attack-thread.ts';
 import { ATTACKS } from './attacks.ts';
 
@@ -70,14 +71,14 @@ async function partOf(
   const { victim } = neighbours;
   const from = victim.times.length;
   victim.steps.clear();
-  const [started, used] = [performance.now(), await neighbours.processorSeconds()];
+  const [started, used] = [performance.now(), cpuSeconds(neighbours.gatewayPid)];
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
   const work = victim.work(ROUNDS, () => true);
   await Promise.all([work, attack(work)]);
   delay.disable();
   const seconds = (performance.now() - started) / 1_000;
-  const gatewayCores = ((await neighbours.processorSeconds()) - used) / seconds;
+  const gatewayCores = (cpuSeconds(neighbours.gatewayPid) - used) / seconds;
   await victim.assertRecords();
   const slowest = slowestStep(victim.steps);
   return { name, times: victim.times.slice(from), slowest, gatewayCores, ownDelayMs: delay.max / 1e6 };

@@ -10,10 +10,10 @@ export interface SessionIndex {
   readonly index: LexicalIndex;
 }
 
-/** Of all sessions together; an entry with its index takes some kilobytes. */
-const MAX_ENTRIES = 1_000;
+/** Of all sessions together; an entry with its index takes 4 KiB, and 48 KiB when its texts are as long as they may be. */
+const MAX_ENTRIES = 250;
 
-/** The indexes of the sessions that search. An index is the same as long as its tools are; each entry takes up to a millisecond to index. */
+/** The indexes of the sessions that search. An index is the same as long as its tools are; each entry takes about a millisecond to index. */
 export class SessionIndexes {
   readonly #known = new LRUCache<string, SessionIndex & { digests: string }>({
     maxSize: MAX_ENTRIES,

@@ -1,56 +1,66 @@
-import type { HostMessage, PodMessage, PodReport, ToPods } from './protocol.ts';
+import { once } from 'node:events';
 import { RenewedToken } from '../renewed-token.ts';
+import type { HostMessage, PodMessage, PodReport, ToPods } from './protocol.ts';
 import { type PodHost, SimulatedPod, trustedAuthority } from './simulated-pod.ts';
 
-/** A process that simulates pods: a process may open only so many files, and each pod holds two connections. */
-const pods: { pod: SimulatedPod; ended: Promise<void> }[] = [];
-const wantedTokens = new Map<string, PromiseWithResolvers<string>>();
-const hosts: PodHost[] = [];
+/** The pods of this process: a process may open only so many files, and each pod holds two connections. */
+class Pods {
+  readonly #host: PodHost;
+  readonly #pods: { pod: SimulatedPod; ended: Promise<void> }[] = [];
+  readonly #wantedTokens = new Map<string, PromiseWithResolvers<string>>();
 
-const report = (kind: PodReport['kind'], text: string): void => {
-  process.send?.({ kind, text } satisfies PodReport);
-};
-
-function hostOf({ authority, serverName, ports }: HostMessage): PodHost {
-  return {
-    secureContext: trustedAuthority(authority),
-    serverName,
-    ports,
-    onAssignment: (agent) => report('assignment', agent),
-    onDelivery: (message) => report('delivery', message),
-    onAcked: (message) => report('acked', message),
-    onError: (error) => report('error', error),
-  };
-}
-
-/** A new token of the pod, which its node requests in the other process. */
-function newToken(agent: string): Promise<string> {
-  const wanted = wantedTokens.get(agent) ?? Promise.withResolvers<string>();
-  wantedTokens.set(agent, wanted);
-  report('token', agent);
-  return wanted.promise;
-}
-
-function startPod(host: PodHost, { agent, token, address, gateway }: PodMessage): void {
-  const pod = new SimulatedPod(host, { agent, token: RenewedToken.of(token, () => newToken(agent)), address, gateway });
-  pods.push({ pod, ended: pod.run() });
-}
-
-async function stop(): Promise<void> {
-  for (const { pod } of pods) pod.stop();
-  await Promise.all(pods.map(({ ended }) => ended));
-  process.disconnect?.();
-}
-
-process.on('message', (message: ToPods) => {
-  const [host] = hosts;
-  if (message.kind === 'host') hosts.push(hostOf(message));
-  else if (message.kind === 'pod' && host !== undefined) startPod(host, message);
-  else if (message.kind === 'stop') void stop();
-  else if (message.kind === 'token') {
-    const wanted = wantedTokens.get(message.agent);
-    wantedTokens.delete(message.agent);
-    if (message.token === undefined) wanted?.reject(new Error('the API server is away'));
-    else wanted?.resolve(message.token);
+  constructor({ authority, serverName, ports }: HostMessage) {
+    this.#host = {
+      secureContext: trustedAuthority(authority),
+      serverName,
+      ports,
+      onAssignment: (agent) => report('assignment', agent),
+      onDelivery: (message) => report('delivery', message),
+      onAcked: (message) => report('acked', message),
+      onError: (error) => report('error', error),
+    };
   }
-});
+
+  received(message: ToPods): void {
+    if (message.kind === 'pod') this.#start(message);
+    else if (message.kind === 'stop') void this.#stop();
+    else if (message.kind === 'token') this.#renewed(message.agent, message.token);
+  }
+
+  #start({ agent, token, address, gateway }: PodMessage): void {
+    const renewed = RenewedToken.of(token, () => this.#newToken(agent));
+    const pod = new SimulatedPod(this.#host, { agent, token: renewed, address, gateway });
+    this.#pods.push({ pod, ended: pod.run() });
+  }
+
+  /** A new token of the pod, which its node requests in the other process. */
+  #newToken(agent: string): Promise<string> {
+    const wanted = this.#wantedTokens.get(agent) ?? Promise.withResolvers<string>();
+    this.#wantedTokens.set(agent, wanted);
+    report('token', agent);
+    return wanted.promise;
+  }
+
+  #renewed(agent: string, token: string | undefined): void {
+    const wanted = this.#wantedTokens.get(agent);
+    this.#wantedTokens.delete(agent);
+    if (token === undefined) wanted?.reject(new Error('the API server is away'));
+    else wanted?.resolve(token);
+  }
+
+  async #stop(): Promise<void> {
+    for (const { pod } of this.#pods) pod.stop();
+    await Promise.all(this.#pods.map(({ ended }) => ended));
+    process.disconnect?.();
+  }
+}
+
+function report(kind: PodReport['kind'], text: string): void {
+  process.send?.({ kind, text } satisfies PodReport);
+}
+
+// The benchmark has ended, perhaps by a signal: the pods would poll without end.
+process.once('disconnect', () => process.exit());
+const [first] = (await once(process, 'message')) as [HostMessage];
+const pods = new Pods(first);
+process.on('message', (message: ToPods) => pods.received(message));

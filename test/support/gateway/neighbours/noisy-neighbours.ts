@@ -14,8 +14,6 @@ import { Tenant } from './tenant.ts';
 import { Victim } from './victim.ts';
 
 const MIB = 1_048_576;
-/** USER_HZ, which is 100 on every architecture that Node supports. */
-const CLOCK_TICKS_PER_SECOND = 100;
 /** Most of a gateway's resident memory at any time. Its container has 512 MiB. */
 export const MAX_RESIDENT_MIB = 400;
 /**
@@ -174,21 +172,20 @@ export class NoisyNeighbours implements AsyncDisposable {
 
   /** So that the peak after an attack is the peak of that attack. */
   async #forgetPeak(): Promise<void> {
-    await writeFile(`/proc/${this.#gateway.child.pid}/clear_refs`, '5');
+    await writeFile(`/proc/${this.gatewayPid}/clear_refs`, '5');
   }
 
   /** The highest resident memory of the gateway's process since the last attack began. */
   async peakResidentMiB(): Promise<number> {
-    const status = await readFile(`/proc/${this.#gateway.child.pid}/status`, 'utf8');
+    const status = await readFile(`/proc/${this.gatewayPid}/status`, 'utf8');
     const [, kibibytes = '0'] = /VmHWM:\s+(\d+) kB/.exec(status) ?? [];
     return Math.round((Number(kibibytes) * 1_024) / MIB);
   }
 
-  /** Processor seconds of the gateway until now, of all its threads. */
-  async processorSeconds(): Promise<number> {
-    const stat = await readFile(`/proc/${this.#gateway.child.pid}/stat`, 'utf8');
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;
+  get gatewayPid(): number {
+    const { pid } = this.#gateway.child;
+    if (pid === undefined) throw new Error('the gateway has not started');
+    return pid;
   }
 
   /** The value of a metric, by its name and labels as the gateway writes them; 0 before its first sample. */
