@@ -14,18 +14,32 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
+interface Outcome {
+  readonly code: number | null;
+  readonly output: string;
+}
+
 /** Runs test files with the given code as one group, in the order of their names. */
-async function runGroup(files: Readonly<Record<string, string>>): Promise<{ code: number | null; output: string }> {
-  const patterns: string[] = [];
+function runGroup(files: Readonly<Record<string, string>>): Promise<Outcome> {
+  return runFiles(
+    files,
+    Object.keys(files).flatMap((name) => ['--group', name]),
+  );
+}
+
+async function runFiles(
+  files: Readonly<Record<string, string>>,
+  patterns: readonly string[],
+  variables: Readonly<Record<string, string>> = {},
+): Promise<Outcome> {
   for (const [name, code] of Object.entries(files)) {
     await writeFile(join(folder, name), `import { describe, it, before } from 'node:test';\n${code}\n`);
-    patterns.push('--group', name);
   }
   // The runner of this test set NODE_TEST_CONTEXT, with which a test runner would report to it.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const child = spawn(process.execPath, [MAIN, '1', ...patterns], {
     cwd: folder,
-    env,
+    env: { ...env, ...variables },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const ended = new Promise<number | null>((done) => void child.once('close', done));
@@ -89,5 +103,18 @@ describe('test files that share a process', () => {
       'b.test.mjs': PASSES,
     });
     assert.deepEqual([code, closing(output).pass], [1, 1], output);
+  });
+});
+
+describe('a test file with a process of its own', () => {
+  it('a file that never ends fails under its name, and the other files still run', async () => {
+    const files = {
+      'a.test.mjs': `it('leaves a timer', () => { setInterval(() => {}, 1_000); });`,
+      'b.test.mjs': PASSES,
+    };
+    const { code, output } = await runFiles(files, Object.keys(files), { TEST_FILE_LIMIT_MS: '5000' });
+    assert.equal(code, 1, output);
+    assert.match(output, /did not end within 5000 ms; what is open: [^]*failing tests:[^]*a\.test\.mjs/);
+    assert.equal(closing(output)['pass'], 2, output);
   });
 });

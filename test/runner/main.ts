@@ -10,6 +10,8 @@ import { parseArgs } from 'node:util';
 import { plannedProcesses, SLOW_FILES, type TestFile } from './plan.ts';
 
 const GROUP_MODULE = join(import.meta.dirname, 'group.ts');
+/** Loaded by each process before its files. */
+const TIME_LIMIT_MODULE = new URL('time-limit.ts', import.meta.url).href;
 
 async function main(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({
@@ -44,7 +46,8 @@ async function runProcesses(
 ): Promise<void> {
   const groups = await Promise.all(processes.map((files, index) => groupOf(files, join(folder, `group-${index}`))));
   const finished = new Set<string>();
-  const tests = run({ files: groups.map(({ entry }) => entry), concurrency });
+  const execArgv = ['--import', TIME_LIMIT_MODULE];
+  const tests = run({ files: groups.map(({ entry }) => entry), concurrency, execArgv });
   const finish = ({ name, nesting }: { name: string; nesting: number }): void => {
     if (nesting === 0) finished.add(name);
   };

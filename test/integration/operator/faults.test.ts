@@ -51,6 +51,12 @@ function dyingTransport(
   };
 }
 
+/** The results, when all have ended: after a failure the others would disturb the next test. */
+async function allEnded<T>(runs: readonly Promise<T>[]): Promise<readonly T[]> {
+  await Promise.allSettled(runs);
+  return Promise.all(runs);
+}
+
 /** All objects that the operator created in the namespace, without values that differ between runs. */
 async function finalObjects(apiServer: ApiServerFixture, namespace: string): Promise<unknown> {
   const list = (type: ResourceType) => apiServer.client.list<PlainObject>(type, { namespace }, NEVER_ABORTED);
@@ -261,14 +267,19 @@ describe('an operator under faults', () => {
   const watchPods = async (namespace: string) => {
     const transport = await apiServer.connect();
     const pods = new FollowedObjects<Pod>(transport, { type: TYPES.pods, namespace });
+    const stop = async () => {
+      await pods[Symbol.asyncDispose]();
+      await transport[Symbol.asyncDispose]();
+    };
+    // Of a test that fails before it asks.
+    apiServer.defer(stop);
     let most = 0;
     pods.observe(() => {
       most = Math.max(most, pods.list().filter(isActive).length);
     });
     return {
       async most() {
-        await pods[Symbol.asyncDispose]();
-        await transport[Symbol.asyncDispose]();
+        await stop();
         return most;
       },
     };
@@ -327,7 +338,7 @@ describe('an operator under faults', () => {
         let kills = 0;
         for (let next = 1, wereKilled = true; wereKilled && next < MAX_WRITES; next += 2 * MAX_IN_PARALLEL) {
           const numbers = Array.from({ length: MAX_IN_PARALLEL }, (_, index) => next + 2 * index);
-          const killed = await Promise.all(numbers.map((number) => runWithKill(scenario, number, when, expected)));
+          const killed = await allEnded(numbers.map((number) => runWithKill(scenario, number, when, expected)));
           kills += killed.filter(Boolean).length;
           wereKilled = killed.every(Boolean);
         }
