@@ -11,6 +11,8 @@ import { MESSAGE_SOURCES } from '../bus/port.ts';
 import type { Digest } from '../lib/canonical.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import { AnyJson, Code, SessionId, text } from '../tools/event-schema/parts.ts';
+import { Assignment } from './polls/assignment-schema.ts';
+import { MAX_POLL_SECONDS, MAX_TASK_WAIT_SECONDS } from './polls/waits.ts';
 import { PodReports, ToolCallReport } from './report-schemas.ts';
 import { SessionAppend, SessionHistory } from './session-schemas.ts';
 import { RegisteredTools } from './tool-schemas.ts';
@@ -73,7 +75,7 @@ const Envelope = describes<Omit<BusEnvelope, 'ancestors' | 'asker'>>()(
 
 export const NextMessageRequest = Type.Object(
   {
-    waitSeconds: Type.Number({ minimum: 0, maximum: 60, description: 'Seconds to wait for a message.' }),
+    waitSeconds: Type.Number({ minimum: 0, maximum: MAX_POLL_SECONDS, description: 'Seconds to wait for a message.' }),
     restarted: Type.Optional(
       Type.Boolean({
         description:
@@ -109,6 +111,18 @@ export const PodDelivery = Type.Object(
   { ...closed, description: 'A message and the token of its delivery.' },
 );
 export type PodDelivery = Static<typeof PodDelivery>;
+
+export const NoMessage = Type.Object(
+  {
+    assignment: Type.Optional(Assignment),
+  },
+  {
+    ...closed,
+    description:
+      'No message arrived, for a request with the header `Temper-Assignment-Version`: with the assignment when it has another version, and empty when the wait ended.',
+  },
+);
+export type NoMessage = Static<typeof NoMessage>;
 
 const RequestName = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,99}$', description: 'Name of an ApprovalRequest.' });
 
@@ -222,9 +236,6 @@ const Draft = describes<MessageDraft>()(
     closed,
   ),
 );
-
-/** Longest wait of one request for a task. */
-const MAX_TASK_WAIT_SECONDS = 25;
 
 export const SendMessageRequest = Type.Object(
   {

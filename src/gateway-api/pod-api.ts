@@ -5,12 +5,13 @@
  * The `*-schemas.ts` files beside this one describe each body once: type, check at the gateway and OpenAPI derive from the schema. This
  * file names the types only, so that a pod does not load the schema library.
  */
-export type { Assignment } from './assignment-schema.ts';
+export type { Assignment } from './polls/assignment-schema.ts';
 export type {
   CallApproval,
   CallApprovalRequest,
   DeliveryOutcome,
   NextMessageRequest,
+  NoMessage,
   OutcomeContent,
   PodDelivery,
   SendMessageRequest,
@@ -34,6 +35,12 @@ export const RETRY_LINES = 'retry';
 export const ACCEPTED_MESSAGES_HEADER = 'temper-accept-messages';
 export const CALL_MESSAGES = 'call';
 
+/**
+ * Header of a request for the next message: the version of the assignment that the pod has. The request then ends too when the assignment
+ * changes, and its response is never 204.
+ */
+export const ASSIGNMENT_VERSION_HEADER = 'temper-assignment-version';
+
 export type { ModelStreamLine, StreamRequest } from './model-schemas.ts';
 export type { PodReports, TracesRequest } from './report-schemas.ts';
 export type { AppendRequest, MemoryWrite, SessionAppend } from './session-schemas.ts';
@@ -49,7 +56,7 @@ export const ANSWER_SIGNATURE_HEADER = 'temper-answer-signature';
 export const POD_API_PATHS = {
   /** GET `?wait=<seconds>&version=<known>`: `Assignment`, when its version differs from the known one; else 204. */
   assignment: '/v1/assignment',
-  /** POST `NextMessageRequest`: `PodDelivery` or 204. */
+  /** POST `NextMessageRequest`: `PodDelivery`, or `NoMessage` for a request with the version of an assignment, or 204. */
   nextMessage: '/v1/messages/next',
   /** POST `SendMessageRequest`: `Receipt`. */
   messages: '/v1/messages',

@@ -4,12 +4,17 @@ import type { GatewayClient } from './gateway-client.ts';
 import { requireObject, requireText } from '../gateway-api/response-parsing.ts';
 import { type Assignment, POD_API_PATHS } from '../gateway-api/pod-api.ts';
 
+/**
+ * How long a request of a pod waits in the gateway. The shorter it is, the more processor time pods without work cost: each end of a poll
+ * takes the gateway one to two milliseconds. The longer it is, the later a pod notices that its gateway is gone without a sign.
+ */
+export const POLL_SECONDS = 50;
 /** Milliseconds a long poll may take beyond the requested wait. */
 export const POLL_GRACE_MS = 15_000;
 
 /** The assignment of this pod, when its version differs from `known`; undefined when nothing changed within the wait. */
 export async function fetchAssignment(
-  client: GatewayClient,
+  client: Pick<GatewayClient, 'call'>,
   known: string | undefined,
   waitSeconds: number,
   op: CallOptions,
@@ -25,7 +30,7 @@ export async function fetchAssignment(
 }
 
 /** Checks only the members that every caller reads; the API server validated the specs. */
-function assignmentIn(answer: Json): Assignment {
+export function assignmentIn(answer: Json): Assignment {
   const value = requireObject(answer, 'assignment');
   const agent = requireObject(value['agent'], 'agent');
   const policy = requireObject(value['policy'], 'policy');

@@ -22,11 +22,13 @@ import type { SessionHistory } from '../agent/ports.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
 import { historyIn } from './stores.ts';
 import { toolsIn } from './tools.ts';
-import { POLL_GRACE_MS } from './assignment.ts';
+import { assignmentIn, POLL_GRACE_MS, POLL_SECONDS } from './assignment.ts';
 import type { GatewayClient } from './gateway-client.ts';
 import { malformedResponse, requireNumber, requireObject, requireText } from '../gateway-api/response-parsing.ts';
 import {
   ACCEPTED_MESSAGES_HEADER,
+  type Assignment,
+  ASSIGNMENT_VERSION_HEADER,
   CALL_MESSAGES,
   type DeliveryOutcome,
   type NextMessageRequest,
@@ -35,6 +37,7 @@ import {
   type SendMessageRequest,
   type TaskRequest,
 } from '../gateway-api/pod-api.ts';
+import { MAX_TASK_WAIT_SECONDS } from '../gateway-api/polls/waits.ts';
 
 /** A delivery with its delivery token. Its methods throw as those of `Delivery`; each takes the deadline and the signal of its call. */
 export interface RemoteDelivery extends Delivery {
@@ -54,6 +57,14 @@ export interface RemoteDelivery extends Delivery {
   deadLetter(code: ErrorCode, message: string, op: CallOptions, content?: OutcomeContent): Promise<void>;
 }
 
+/** What ended a poll: a message, another assignment, or neither. */
+export interface PollResult {
+  readonly delivery?: RemoteDelivery;
+  readonly assignment?: Assignment;
+  /** Whether the gateway watched the assignment. A delivery does not say. */
+  readonly watchesAssignment?: boolean;
+}
+
 /** What is absent is read when the work starts. */
 interface DeliveredSession {
   history?: SessionHistory;
@@ -68,7 +79,6 @@ export interface RemoteBusOptions {
   deliveryToken: () => string;
 }
 
-const MAX_POLL_SECONDS = 25;
 const SETTLE_MS = 20_000;
 
 /** Receives the messages of this pod's agent, and sends messages to other agents while it works on one. */
@@ -96,7 +106,7 @@ export class RemoteBus implements MessageSender, MessageReceiver, TaskSender {
     const { client, clock, deliveryToken } = this.#options;
     const until = clock.monotonic() + waitMs;
     for (;;) {
-      const waitSeconds = Math.max(0, Math.min(MAX_POLL_SECONDS, (until - clock.monotonic()) / 1_000));
+      const waitSeconds = Math.max(0, Math.min(MAX_TASK_WAIT_SECONDS, (until - clock.monotonic()) / 1_000));
       const body: TaskRequest = { deliveryToken: deliveryToken(), ticket, waitSeconds };
       const timeoutMs = waitSeconds * 1_000 + POLL_GRACE_MS;
       const task = taskIn(await client.call({ method: 'POST', path: POD_API_PATHS.tasks, body, op, timeoutMs }));
@@ -114,24 +124,42 @@ export class RemoteBus implements MessageSender, MessageReceiver, TaskSender {
 
   /** Throws TEMPER_TIMEOUT when no message arrives by the operation's deadline. */
   async next(op: CallOptions): Promise<RemoteDelivery> {
-    const { client, clock, ids } = this.#options;
     for (;;) {
-      const remaining = remainingMs(op, clock);
+      const remaining = remainingMs(op, this.#options.clock);
       if (remaining <= 0) throw new TemperError('TEMPER_TIMEOUT', 'no message arrived in time');
-      const waitSeconds = Math.min(MAX_POLL_SECONDS, remaining / 1_000);
-      const body: NextMessageRequest = { waitSeconds, ...(this.#restarted ? { restarted: true } : {}) };
-      const answer = await client.call({
-        method: 'POST',
-        path: POD_API_PATHS.nextMessage,
-        body,
-        headers: { [ACCEPTED_MESSAGES_HEADER]: CALL_MESSAGES },
-        // Each poll has its own idempotency key: a replayed response would be a message processed twice.
-        op: { ...op, deadline: clock.monotonic() + waitSeconds * 1_000 + POLL_GRACE_MS, key: ids.next('poll') },
-        timeoutMs: waitSeconds * 1_000 + POLL_GRACE_MS,
-      });
-      this.#restarted = false;
+      const answer = await this.#poll(Math.min(POLL_SECONDS, remaining / 1_000), {}, op.signal);
       if (answer !== undefined) return this.#delivery(answer);
     }
+  }
+
+  /**
+   * One request, which waits for a message and for another assignment than that of the version. A gateway of an older release waits for a
+   * message only. Throws TEMPER_CANCELLED when the signal aborts, and what `GatewayClient.call` throws.
+   */
+  async poll(assignmentVersion: string, signal: AbortSignal): Promise<PollResult> {
+    const headers = { [ASSIGNMENT_VERSION_HEADER]: assignmentVersion };
+    const answer = await this.#poll(POLL_SECONDS, headers, signal);
+    if (answer === undefined) return { watchesAssignment: false };
+    const { message, assignment } = requireObject(answer, 'answer');
+    if (message !== undefined) return { delivery: this.#delivery(answer) };
+    return { watchesAssignment: true, ...(assignment === undefined ? {} : { assignment: assignmentIn(assignment) }) };
+  }
+
+  async #poll(waitSeconds: number, headers: Record<string, string>, signal: AbortSignal): Promise<Json | undefined> {
+    const { client, clock, ids } = this.#options;
+    const body: NextMessageRequest = { waitSeconds, ...(this.#restarted ? { restarted: true } : {}) };
+    const timeoutMs = waitSeconds * 1_000 + POLL_GRACE_MS;
+    const answer = await client.call({
+      method: 'POST',
+      path: POD_API_PATHS.nextMessage,
+      body,
+      headers: { ...headers, [ACCEPTED_MESSAGES_HEADER]: CALL_MESSAGES },
+      // Each poll has its own idempotency key: a replayed response would be a message processed twice.
+      op: { signal, deadline: clock.monotonic() + timeoutMs, key: ids.next('poll') },
+      timeoutMs,
+    });
+    this.#restarted = false;
+    return answer;
   }
 
   #delivery(answer: Json): RemoteDelivery {

@@ -22,6 +22,7 @@ import type { StampedEvent } from '../tools/events.ts';
 import type { TlsIdentity } from './certificates.testing.ts';
 import { InboxDouble, refused } from './inbox.testing.ts';
 import { ReviewDouble } from './review.testing.ts';
+import { ASSIGNMENT_VERSION_HEADER } from '../gateway-api/pod-api.ts';
 import type {
   AppendRequest,
   Assignment,
@@ -30,6 +31,7 @@ import type {
   DeliveryOutcome,
   MemoryWrite,
   NextMessageRequest,
+  NoMessage,
   RejectedToolRequest,
   ReviewRequest,
   SendMessageRequest,
@@ -41,6 +43,8 @@ interface DoubleRequest {
   parts: string[];
   query: URLSearchParams;
   body: unknown;
+  /** The version of the assignment that a request for a message names. */
+  known: string | undefined;
   op: CallOptions;
   response: ServerResponse;
 }
@@ -132,7 +136,8 @@ export class GatewayDouble implements AsyncDisposable {
       const body = request.method === 'POST' || request.method === 'PUT' ? await readJson(request) : undefined;
       const parts = url.pathname.split('/').slice(2).map(decodeURIComponent);
       const op: CallOptions = { signal: cancelled.signal, deadline: systemClock.monotonic() + 600_000, key: what };
-      const answer = await this.#answer(what, { parts, query: url.searchParams, body, op, response });
+      const known = request.headers[ASSIGNMENT_VERSION_HEADER]?.toString();
+      const answer = await this.#answer(what, { parts, query: url.searchParams, body, known, op, response });
       if (response.headersSent) return;
       if (answer === undefined) response.writeHead(204).end();
       else response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
@@ -164,6 +169,17 @@ export class GatewayDouble implements AsyncDisposable {
     return this.#assignment?.version === known ? undefined : this.#assignment;
   }
 
+  /** Aborts the wait for a message when the assignment has another version. */
+  async #whenAssigned(known: string, waiting: AbortController): Promise<void> {
+    while (!waiting.signal.aborted && this.#assignment?.version === known) await this.#changes.wait(waiting.signal);
+    waiting.abort();
+  }
+
+  #changeOf(known: string): NoMessage {
+    const assignment = this.#assignment;
+    return assignment === undefined || assignment.version === known ? {} : { assignment };
+  }
+
   async #end(outcome: DeliveryOutcome): Promise<undefined> {
     const { session } = this.inbox.messageOf(outcome.deliveryToken);
     if (outcome.action !== 'extend') {
@@ -180,11 +196,15 @@ export class GatewayDouble implements AsyncDisposable {
     return this.sessions.append(session, afterSeq, items as ModelMessage[], tainted === true ? { tainted } : {});
   }
 
-  async #next({ body, op }: DoubleRequest): Promise<unknown> {
+  async #next({ body, op, known }: DoubleRequest): Promise<unknown> {
     const { waitSeconds, restarted } = body as NextMessageRequest;
     if (restarted === true) this.inbox.expireAll();
-    const delivery = await this.inbox.next(waitSeconds, op.signal);
-    if (delivery === undefined || !this.deliversSessions) return delivery;
+    const waiting = new AbortController();
+    if (known !== undefined) void this.#whenAssigned(known, waiting);
+    const delivery = await this.inbox.next(waitSeconds, AbortSignal.any([op.signal, waiting.signal]));
+    waiting.abort();
+    if (delivery === undefined) return known === undefined ? undefined : this.#changeOf(known);
+    if (!this.deliversSessions) return delivery;
     const { session } = delivery.message;
     const history = await this.sessions.load(session).catch(() => undefined);
     return { ...delivery, session: { ...(history && { history }), tools: this.#toolsOf(session) } };

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import { closed } from '../../api/v1alpha1/common.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import { type AuditedRun, type AuditedTask, MAX_AUDIT_TASKS } from '../../tool-audit/report.ts';
-import { Assignment } from '../assignment-schema.ts';
+import { Assignment } from '../polls/assignment-schema.ts';
 import { StreamRequest } from '../model-schemas.ts';
 import { describes, DigestText, Timestamp } from '../schema-parts.ts';
 import { RegisteredTools } from '../tool-schemas.ts';

@@ -1,7 +1,7 @@
 import { onAbort } from '../../lib/async/abort.ts';
 
 /** Waits per turn of the event loop. Each may compute and send an assignment with a long prompt, which takes a millisecond. */
-const MAX_WAKES_PER_TURN = 20;
+const MAX_WAKES_PER_TURN = 8;
 
 /**
  * Waits for changes by topic. Topics without waiters use no memory. A change of a policy wakes the long polls of thousands of agents: the

@@ -1,17 +1,24 @@
 import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
 import { answerText } from '../../agent/messages/ask.ts';
 import type { Envelope } from '../../bus/port.ts';
 import type { PodIdentity } from '../../identity/types.ts';
 import { concurrencyOf } from '../../api/limits/concurrency.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { InboxReceiver, type ReceivedDelivery } from '../../nats/inbox/message-ports.ts';
-import { NextMessageRequest, PodDelivery } from '../../gateway-api/delivery-schemas.ts';
-import { ACCEPTED_MESSAGES_HEADER, CALL_MESSAGES, POD_API_PATHS } from '../../gateway-api/pod-api.ts';
+import { NextMessageRequest, NoMessage, PodDelivery } from '../../gateway-api/delivery-schemas.ts';
+import {
+  ACCEPTED_MESSAGES_HEADER,
+  ASSIGNMENT_VERSION_HEADER,
+  CALL_MESSAGES,
+  POD_API_PATHS,
+} from '../../gateway-api/pod-api.ts';
 import type { AgentState } from '../agent-state.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { isPrivateMessage } from '../../policy/private-data/sources.ts';
 import { isUntrustedSource } from '../../policy/untrusted-source.ts';
 import { longPollSignal } from '../http/long-poll.ts';
+import { changedAssignment } from '../pods/assignment.ts';
 import { messageLogFields, traceReceive } from '../tracing/message-traces.ts';
 import type { DeliveryTokenClaims } from './token.ts';
 import type { GatewayServer } from '../http/routes.ts';
@@ -23,13 +30,18 @@ import { NoContent, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
  *   POST next ── restarted? ── release the messages in flight
  *      │
  *      ▼
- *   suspended ──wait for a change──┐      any state: pod not bound → 403, draining or client disconnected → 204
- *      │  ▲                        │
- *      ▼  └────────────────────────┘
- *   fetch from NATS ── `pollEnd`: wait over, disconnected, draining ──► 204
- *      │            └─ suspended or no longer bound ──────► back to the first check
+ *   another assignment than the one that the request names ──► 200 with the assignment
+ *      │
+ *      ▼
+ *   suspended ──wait for a change──► back     any state: pod not bound → 403, draining or client disconnected → no message
+ *      │
+ *      ▼
+ *   fetch from NATS ── `pollEnd`: wait over, disconnected, draining ──► no message
+ *      │            └─ suspended, no longer bound, another assignment ──► back
  *      ▼
  *   message ── disconnected or not bound → retry; deadline passed, or a call for a pod that makes none → dead-letter; else sign the token → 200
+ *
+ * No message: 200 with an empty object for a request that names an assignment, so that the pod knows that it was watched; else 204.
  */
 export function nextMessageRoutes(server: GatewayServer, deps: GatewayDeps): void {
   server.post(
@@ -40,15 +52,17 @@ export function nextMessageRoutes(server: GatewayServer, deps: GatewayDeps): voi
         ...POD_SECURITY,
         summary: 'The next message of the agent',
         body: NextMessageRequest,
-        response: { 200: PodDelivery, 204: NoContent, ...ERROR_RESPONSES },
+        response: { 200: Type.Union([PodDelivery, NoMessage]), 204: NoContent, ...ERROR_RESPONSES },
       },
     },
     async (request, reply) => {
       const pollEnd = longPollSignal(request.body.waitSeconds * 1_000, request, deps);
       const until = deps.clock.monotonic() + request.body.waitSeconds * 1_000;
       if (request.body.restarted === true) await releaseInFlight(request.pod, deps);
-      const delivery = await nextDelivery(request, until, pollEnd, deps);
-      return delivery === undefined ? reply.code(204).send(null) : delivery;
+      const known = knownAssignment(request);
+      const next = await nextAnswer(request, { until, pollEnd, known }, deps);
+      if (next !== undefined) return next;
+      return known === undefined ? reply.code(204).send(null) : {};
     },
   );
 }
@@ -61,23 +75,38 @@ async function releaseInFlight(pod: PodIdentity, deps: GatewayDeps): Promise<voi
     deps.log.info({ agent: pod.agent, pod: pod.podUid, released }, 'messages of a restarted pod are redelivered');
 }
 
+/** How long a request waits, and for what beside a message. */
+interface Wait {
+  readonly until: number;
+  readonly pollEnd: AbortSignal;
+  /** The version of the assignment that the pod has; undefined for a pod that requests its assignment itself. */
+  readonly known: string | undefined;
+}
+
+function knownAssignment({ headers }: FastifyRequest): string | undefined {
+  const known = headers[ASSIGNMENT_VERSION_HEADER];
+  return typeof known === 'string' ? known : undefined;
+}
+
 /** For a suspended agent the request waits as if no message arrived. */
-async function nextDelivery(
+async function nextAnswer(
   request: FastifyRequest,
-  until: number,
-  pollEnd: AbortSignal,
+  wait: Wait,
   deps: GatewayDeps,
-): Promise<PodDelivery | undefined> {
+): Promise<PodDelivery | NoMessage | undefined> {
   const { pod } = request;
+  const { pollEnd, known } = wait;
   for (;;) {
     const state = boundState(pod, deps);
     if (deps.draining.aborted || request.disconnected.aborted) return undefined;
+    const assignment = known === undefined ? undefined : changedAssignment(state, known, deps);
+    if (assignment !== undefined) return { assignment };
     if (state.suspended) {
       if (pollEnd.aborted) return undefined;
       await deps.directory.changed({ podUid: pod.podUid, state }, pollEnd);
       continue;
     }
-    const delivery = await fetchWhileBound(pod, state, until, pollEnd, deps);
+    const delivery = await fetchWhileBound(pod, state, wait, deps);
     const signed = delivery === undefined ? undefined : await signedDelivery(request, delivery, deps);
     if (signed !== undefined) return signed;
     if (pollEnd.aborted) return undefined;
@@ -94,19 +123,18 @@ function boundState(pod: PodIdentity, { identity, directory }: GatewayDeps): Age
 }
 
 /**
- * Waits for a message from NATS; undefined when none arrived by `until`, the poll ended, the agent was suspended or the pod is no longer
- * bound. `waitOver` aborts when the fetch or the watch of the agent has ended, and so ends the other one.
+ * Waits for a message from NATS; undefined when none arrived by `until`, the poll ended, the agent was suspended or has another assignment,
+ * or the pod is no longer bound. `waitOver` aborts when the fetch or the watch of the agent has ended, and so ends the other one.
  */
 async function fetchWhileBound(
   pod: PodIdentity,
   state: AgentState,
-  until: number,
-  pollEnd: AbortSignal,
+  { until, pollEnd, known }: Wait,
   deps: GatewayDeps,
 ): Promise<ReceivedDelivery | undefined> {
   const ended = new AbortController();
   const waitOver = AbortSignal.any([pollEnd, ended.signal]);
-  const watching = whenUnavailable(pod, state, waitOver, deps).then(() => ended.abort());
+  const watching = whenChanged(pod, state, known, waitOver, deps).then(() => ended.abort());
   const limit = concurrencyOf(state.agent.spec.limits?.concurrency);
   const receiver = new InboxReceiver(deps.inbox, pod.agentUid, deps.clock, limit);
   try {
@@ -120,17 +148,24 @@ async function fetchWhileBound(
   }
 }
 
-/** Resolves when the agent may receive no message in this pod any more, or when the signal aborts. */
-async function whenUnavailable(
+/**
+ * Resolves when the agent may receive no message in this pod any more or has another assignment than the known one, or when the signal
+ * aborts. Nothing of this is the case for `state`, which the caller has just read.
+ */
+async function whenChanged(
   pod: PodIdentity,
   state: AgentState,
+  known: string | undefined,
   signal: AbortSignal,
-  { directory, identity }: GatewayDeps,
+  deps: GatewayDeps,
 ): Promise<void> {
+  const { directory, identity } = deps;
+  let current: AgentState | undefined = state;
   while (!signal.aborted) {
-    const current = directory.byUid(pod.agentUid);
+    await directory.changed({ podUid: pod.podUid, state: current }, signal);
+    current = directory.byUid(pod.agentUid);
     if (current === undefined || current.suspended || !identity.isStillBound(pod.podUid, pod.agentUid)) return;
-    await directory.changed({ podUid: pod.podUid, state }, signal);
+    if (known !== undefined && changedAssignment(current, known, deps) !== undefined) return;
   }
 }
 

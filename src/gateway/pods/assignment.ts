@@ -4,7 +4,7 @@ import { digestOf } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import type { BrokeredToolDefinition } from '../../gateway-api/brokered/brokered-api.ts';
-import { Assignment, AssignmentQuery } from '../../gateway-api/assignment-schema.ts';
+import { Assignment, AssignmentQuery } from '../../gateway-api/polls/assignment-schema.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { toolRequest } from '../../tools/authorize.ts';
 import type { AgentState } from '../agent-state.ts';
@@ -47,11 +47,21 @@ async function nextAssignment(
       throw new TemperError('TEMPER_POD_NOT_BOUND', 'the pod is no longer bound to its agent');
     }
     const state = bound === undefined ? undefined : deps.directory.byUid(bound.agentUid);
-    const assignment = state === undefined ? undefined : assignmentOf(state, deps);
-    if (assignment !== undefined && assignment.version !== known) return assignment;
+    const changed = state === undefined ? undefined : changedAssignment(state, known, deps);
+    if (changed !== undefined) return changed;
     if (signal.aborted) return undefined;
     await deps.directory.changed({ podUid: caller.podUid, state }, signal);
   }
+}
+
+/** The assignment when it differs from the known version. */
+export function changedAssignment(
+  state: AgentState,
+  known: string | undefined,
+  deps: GatewayDeps,
+): Assignment | undefined {
+  const assignment = assignmentOf(state, deps);
+  return assignment?.version === known ? undefined : assignment;
 }
 
 /** Undefined while the policy of the agent does not exist: nothing is allowed then. */

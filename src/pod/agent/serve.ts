@@ -3,12 +3,9 @@ import { onAbort } from '../../lib/async/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
-import type { CallOptions } from '../../lib/call-options.ts';
-import { fetchAssignment } from '../../gateway-client/assignment.ts';
 import { RemoteBus } from '../../gateway-client/bus.ts';
 import { GatewayConfigFiles } from '../../gateway-client/gateway-config-files.ts';
 import { GatewayClient } from '../../gateway-client/gateway-client.ts';
-import type { Assignment } from '../../gateway-api/pod-api.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { ErrorReporter } from '../error-reporter.ts';
 import { markReady } from '../ready-file.ts';
@@ -16,7 +13,8 @@ import { prepareSocketFolder, socketPaths } from '../socket/socket-folder.ts';
 import { PodPrograms, slotsOf } from './program/pod-programs.ts';
 import { SandboxConnection } from './sandbox-connection.ts';
 import { SpanReports } from './span-reports.ts';
-import { Readiness } from './readiness.ts';
+import { AssignmentWatch, isFatal, RETRY_MS } from './assignment/assignment-watch.ts';
+import { Readiness } from './assignment/readiness.ts';
 import { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
 import { openSlot } from './slots/slot.ts';
 import { SlotPool } from './slots/slot-pool.ts';
@@ -46,10 +44,6 @@ export interface AgentRoleOptions {
 }
 
 const DEFAULT_GRACE_MS = 20_000;
-const POLL_SECONDS = 25;
-const MESSAGE_POLL_MS = 20_000;
-/** Pause between attempts when the gateway is unavailable or rejects this pod. */
-const RETRY_MS = 1_000;
 
 /**
  * The agent container: waits for the sandbox container and its assignment, then handles messages until the signal.
@@ -101,9 +95,10 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
   };
   const onError = (error: unknown): void => log.error({ error }, 'the work on a message failed');
   const slots = open.use(new SlotPool(() => openSlot({ ...shared, shutdownSignal: shutdown.signal }), onError));
+  const watch = new AssignmentWatch({ client, state, onTools: () => slots.refreshTools(), clock, ids, log });
   await runAllOrFail(signal, (inner) => [
-    watchAssignment({ ...options, signal: inner }, client, state, () => slots.refreshTools()),
-    answerMessages({ ...options, signal: inner }, client, slots, state),
+    watch.run(inner),
+    answerMessages({ ...options, signal: inner }, { client, slots, state, watch }),
   ]);
 }
 
@@ -123,47 +118,11 @@ async function runAllOrFail(
   for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 
-/** Long-polls the assignment of this pod: a warm pod until it is bound, a bound pod for changes. */
-async function watchAssignment(
-  options: AgentRoleOptions,
-  client: GatewayClient,
-  state: Readiness,
-  onTools: () => void,
-): Promise<void> {
-  const { signal, ids, clock, log } = options;
-  const errors = new ErrorReporter(log, 'cannot get the assignment from the gateway');
-  // The first request does not wait: the gateway's response makes an unbound warm pod ready.
-  let waitSeconds = 0;
-  while (!signal.aborted) {
-    try {
-      const op: CallOptions = {
-        signal,
-        deadline: clock.monotonic() + POLL_SECONDS * 2_000,
-        key: ids.next('assignment'),
-      };
-      const next = await fetchAssignment(client, state.assignment?.version, waitSeconds, op);
-      errors.clear();
-      waitSeconds = POLL_SECONDS;
-      if (next !== undefined) checkOwner(state, next, log);
-      const hasOtherTools = next !== undefined && next.tools !== state.assignment?.tools;
-      state.setAssignment(next);
-      if (hasOtherTools) onTools();
-    } catch (error) {
-      if (signal.aborted) return;
-      if (isTemperError(error, 'TEMPER_POD_INVALID') && error.retry === 'never') throw error;
-      errors.report(error);
-      await clock.sleep(RETRY_MS, signal).catch(() => undefined);
-    }
-  }
-}
-
-function checkOwner(state: Readiness, next: Assignment, log: Logger): void {
-  const { agent, version, suspended } = next;
-  const boundUid = state.assignment?.agent.uid;
-  if (boundUid !== undefined && boundUid !== agent.uid) {
-    throw new TemperError('TEMPER_POD_INVALID', 'a pod that is bound to one agent cannot be bound to another');
-  }
-  log.info({ agent: agent.name, namespace: agent.namespace, version, suspended }, 'assignment');
+interface MessageLoop {
+  readonly client: GatewayClient;
+  readonly slots: SlotPool;
+  readonly state: Readiness;
+  readonly watch: AssignmentWatch;
 }
 
 /**
@@ -171,12 +130,9 @@ function checkOwner(state: Readiness, next: Assignment, log: Logger): void {
  * may work on. Requests the next one while a slot is free, so an idle pod has one request that waits.
  */
 async function answerMessages(
-  options: AgentRoleOptions,
-  client: GatewayClient,
-  slots: SlotPool,
-  state: Readiness,
+  { signal, clock, ids, log }: AgentRoleOptions,
+  { client, slots, state, watch }: MessageLoop,
 ): Promise<void> {
-  const { signal, clock, ids, log } = options;
   const errors = new ErrorReporter(log, 'cannot get messages from the gateway');
   const bus = new RemoteBus({ client, clock, ids, deliveryToken: noDelivery });
   while (!signal.aborted) {
@@ -185,17 +141,14 @@ async function answerMessages(
     await slots.whenFree(slotsOf(assignment.agent.spec), signal);
     if (signal.aborted) break;
     try {
-      const deadline = clock.monotonic() + MESSAGE_POLL_MS;
-      const op: CallOptions = {
-        signal: AbortSignal.any([signal, state.interruption]),
-        deadline,
-        key: ids.next('next'),
-      };
-      const delivery = await bus.next(op);
+      const interrupted = AbortSignal.any([signal, state.interruption]);
+      const { version } = state.assignment ?? assignment;
+      const delivery = await watch.duringPoll(() => bus.poll(version, interrupted));
       errors.clear();
-      slots.start(delivery, state.assignment ?? assignment);
+      if (delivery !== undefined) slots.start(delivery, state.assignment ?? assignment);
     } catch (error) {
-      if (isTemperError(error, 'TEMPER_TIMEOUT') || isTemperError(error, 'TEMPER_CANCELLED')) continue;
+      if (isTemperError(error, 'TEMPER_CANCELLED')) continue;
+      if (isFatal(error)) throw error;
       errors.report(error);
       await clock.sleep(RETRY_MS, signal).catch(() => undefined);
     }

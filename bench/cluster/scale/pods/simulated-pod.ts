@@ -1,12 +1,12 @@
 import { Agent } from 'node:https';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { POD_API_PATHS } from '../../../../src/gateway-api/pod-api.ts';
+import { ASSIGNMENT_VERSION_HEADER, POD_API_PATHS } from '../../../../src/gateway-api/pod-api.ts';
+import { POLL_SECONDS } from '../../../../src/gateway-client/assignment.ts';
 import { callGateway, type HttpAnswer } from '../http-client.ts';
 import type { RenewedToken } from '../renewed-token.ts';
 
-/** As in a pod: seconds of a long poll, and the pause after a failed request, which doubles. */
-const POLL_SECONDS = 25;
+/** As in a pod: the pause after a failed request, which doubles. */
 const RETRY_MS = 1_000;
 const MAX_RETRY_MS = 10_000;
 const TIMEOUT_MS = 20_000;
@@ -41,7 +41,7 @@ export function trustedAuthority(ca: string): SecureContext {
   return createSecureContext({ ca, minVersion: 'TLSv1.3' });
 }
 
-/** A client that speaks the protocol of an agent pod: it polls for its assignment and its messages, and answers each message at once. */
+/** A client that speaks the protocol of an agent pod: it polls for its messages and its assignment, and answers each message at once. */
 export class SimulatedPod {
   readonly #host: PodHost;
   readonly #spec: SimulatedPodSpec;
@@ -49,6 +49,8 @@ export class SimulatedPod {
   /** Of this pod alone: with a signal of all pods, each request would search the listeners of all requests. */
   readonly #stopping = new AbortController();
   #gateway: number;
+  /** Of the assignment. */
+  #version: string | undefined;
 
   constructor(host: PodHost, spec: SimulatedPodSpec) {
     this.#host = host;
@@ -61,7 +63,8 @@ export class SimulatedPod {
 
   /** Works until `stop`. */
   async run(): Promise<void> {
-    await Promise.all([this.#pollAssignment(), this.#pollMessages()]);
+    await this.#requestAssignment();
+    await this.#pollMessages();
     this.#agent.destroy();
   }
 
@@ -69,21 +72,12 @@ export class SimulatedPod {
     this.#stopping.abort();
   }
 
-  async #pollAssignment(): Promise<void> {
-    let known: string | undefined;
-    let failures = 0;
-    while (!this.#stopping.signal.aborted) {
-      const wait = known === undefined ? 0 : POLL_SECONDS;
-      const query = `wait=${wait}${known === undefined ? '' : `&version=${encodeURIComponent(known)}`}`;
-      const answer = await this.#attempt('GET', `${POD_API_PATHS.assignment}?${query}`);
-      if (answer?.status !== 200) {
-        failures = answer?.status === 204 ? 0 : failures + 1;
-        if (answer?.status !== 204 || known === undefined) await this.#pause(failures);
-        continue;
-      }
-      failures = 0;
-      known = String(answer.body['version']);
-      this.#host.onAssignment(this.#spec.agent);
+  /** As a pod that has just started. */
+  async #requestAssignment(): Promise<void> {
+    for (let failures = 1; !this.#stopping.signal.aborted; failures += 1) {
+      const answer = await this.#attempt('GET', `${POD_API_PATHS.assignment}?wait=0`);
+      if (answer?.status === 200) return this.#receive(answer.body);
+      await this.#pause(failures);
     }
   }
 
@@ -100,8 +94,15 @@ export class SimulatedPod {
       }
       failures = 0;
       restarted = false;
-      if (answer.status === 200) await this.#answer(answer.body);
+      const { message, assignment } = answer.body;
+      if (message !== undefined) await this.#answer(answer.body);
+      else if (assignment !== undefined) this.#receive(assignment as HttpAnswer['body']);
     }
+  }
+
+  #receive(assignment: HttpAnswer['body']): void {
+    this.#version = String(assignment['version']);
+    this.#host.onAssignment(this.#spec.agent);
   }
 
   async #answer({ message, deliveryToken }: HttpAnswer['body']): Promise<void> {
@@ -121,7 +122,10 @@ export class SimulatedPod {
     const { ports, onError } = this.#host;
     const { signal } = this.#stopping;
     const port = ports[this.#gateway % ports.length] ?? 0;
-    const headers = { authorization: `Bearer ${await this.#spec.token.current()}` };
+    const headers = {
+      authorization: `Bearer ${await this.#spec.token.current()}`,
+      ...(this.#version === undefined ? {} : { [ASSIGNMENT_VERSION_HEADER]: this.#version }),
+    };
     const timeoutMs = POLL_SECONDS * 1_000 + TIMEOUT_MS;
     const call = { agent: this.#agent, port, method, path, headers, timeoutMs, signal };
     try {

@@ -10,6 +10,7 @@ import { mcpTests } from './mcp-endpoint.ts';
 import { webhookTests } from './webhooks.ts';
 import { specialistTests } from './specialists.ts';
 import { treeKills } from './tree-kills.ts';
+import { watchedAssignmentTests } from './watched-assignment.ts';
 
 /** The suites over two replicas and one client of messages. */
 export const MESSAGE_SUITES: readonly ((open: () => MessageClient) => void)[] = [
@@ -24,4 +25,5 @@ export const MESSAGE_SUITES: readonly ((open: () => MessageClient) => void)[] = 
   mcpTests,
   specialistTests,
   treeKills,
+  watchedAssignmentTests,
 ];

@@ -1,9 +1,10 @@
 import { type Static, Type } from 'typebox';
-import type { AgentSpec } from '../api/v1alpha1/agent.ts';
-import { closed } from '../api/v1alpha1/common.ts';
-import { BrokeredToolDefinition } from './brokered/brokered-schemas.ts';
-import { AgentRepository } from './repositories/repository-schemas.ts';
-import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
+import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
+import { closed } from '../../api/v1alpha1/common.ts';
+import { BrokeredToolDefinition } from '../brokered/brokered-schemas.ts';
+import { AgentRepository } from '../repositories/repository-schemas.ts';
+import { MAX_POLL_SECONDS } from './waits.ts';
+import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
 
 /** The specs as their CRDs describe them; the API server has validated them. */
 const specOf = <Spec>(kind: string) =>
@@ -11,7 +12,7 @@ const specOf = <Spec>(kind: string) =>
 
 export const AssignmentQuery = Type.Object(
   {
-    wait: Type.Optional(Type.Integer({ minimum: 0, maximum: 60, description: 'Seconds.' })),
+    wait: Type.Optional(Type.Integer({ minimum: 0, maximum: MAX_POLL_SECONDS, description: 'Seconds.' })),
     version: Type.Optional(Type.String({ maxLength: 128, description: 'The version the pod already has.' })),
   },
   closed,

@@ -1,6 +1,6 @@
-import { Notifier } from '../../lib/async/notifier.ts';
-import { SerialQueue } from '../../lib/async/serial-queue.ts';
-import type { Assignment } from '../../gateway-api/pod-api.ts';
+import { Notifier } from '../../../lib/async/notifier.ts';
+import { SerialQueue } from '../../../lib/async/serial-queue.ts';
+import type { Assignment } from '../../../gateway-api/pod-api.ts';
 
 /**
  * Readiness of the pod. Ready (for the probe): the gateway accepted the pod and the sandbox is connected. May work: in addition the
