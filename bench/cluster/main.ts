@@ -82,6 +82,8 @@ function profiling(name: string): (operator: OperatorProcess) => Promise<AsyncDi
   };
 }
 
+// Each server that a figure starts has a listener for the end of the benchmark.
+process.setMaxListeners(100);
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
 const names = positionals.length > 0 ? positionals : Object.keys(FIGURES).filter((name) => !LONG.has(name));
 const rows: Row[] = [];

@@ -63,6 +63,10 @@ export class ServerProcess {
       stdio: [...stdio],
     });
     await new Promise((done, failed) => child.once('spawn', done).once('error', failed));
+    // Of a benchmark that is interrupted.
+    const kill = () => child.kill('SIGKILL');
+    process.once('exit', kill);
+    child.once('exit', () => process.off('exit', kill));
     closeSync(out);
     closeSync(err);
     return new this(role, child, port, errors);

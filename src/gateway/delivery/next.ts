@@ -75,6 +75,9 @@ async function releaseInFlight(pod: PodIdentity, deps: GatewayDeps): Promise<voi
     deps.log.info({ agent: pod.agent, pod: pod.podUid, released }, 'messages of a restarted pod are redelivered');
 }
 
+/** A reason of its own: without one, each `abort` creates an error with a stack. */
+const ENDED = 'the wait has ended';
+
 /** How long a request waits, and for what beside a message. */
 interface Wait {
   readonly until: number;
@@ -134,7 +137,7 @@ async function fetchWhileBound(
 ): Promise<ReceivedDelivery | undefined> {
   const ended = new AbortController();
   const waitOver = AbortSignal.any([pollEnd, ended.signal]);
-  const watching = whenChanged(pod, state, known, waitOver, deps).then(() => ended.abort());
+  const watching = whenChanged(pod, state, known, waitOver, deps).then(() => ended.abort(ENDED));
   const limit = concurrencyOf(state.agent.spec.limits?.concurrency);
   const receiver = new InboxReceiver(deps.inbox, pod.agentUid, deps.clock, limit);
   try {
@@ -143,7 +146,7 @@ async function fetchWhileBound(
     if (isTemperError(error, 'TEMPER_TIMEOUT') || isTemperError(error, 'TEMPER_CANCELLED')) return undefined;
     throw error;
   } finally {
-    ended.abort();
+    ended.abort(ENDED);
     await watching;
   }
 }

@@ -149,6 +149,8 @@ function clientOptions({ servers, name, user, seedFile, caFile }: ConnectOptions
     pingInterval: 10_000,
     maxPingOut: 2,
     ignoreClusterUpdates: true,
+    // Captures no stack before each request. Errors name the operation.
+    noAsyncTraces: true,
   };
 }
 

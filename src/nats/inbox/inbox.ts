@@ -107,8 +107,11 @@ export interface NatsInbox {
 }
 
 const DEFAULT_ACK_WAITS_MS = [60_000, 60_000, 90_000, 120_000, 120_000];
-/** A waiting call looks again after this time, in case a notification was lost. */
-const RECHECK_MS = 30_000;
+/**
+ * A waiting call looks again after this time, in case a notification was lost. Longer than the poll of a pod, which begins with a look: each
+ * look reads twice, and most of what an idle pod costs is looks.
+ */
+const RECHECK_MS = 60_000;
 
 /** The id of a message, derived from sender and key: a repeated call gets the same id without a record of the first call. */
 export function messageId({ uid, key }: SenderIdentity): string {

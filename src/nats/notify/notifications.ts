@@ -11,6 +11,9 @@ export function notify(connection: JetStreamConnection, subject: string): void {
   connection.nats.publish(subject);
 }
 
+/** A reason of its own: without one, each `abort` creates an error with a stack. */
+const OVER = 'the wait is over';
+
 /** Waits for notifications at one subject, and for changes of the connection: notifications are lost during an outage. */
 export class NotificationListener implements Disposable {
   readonly #connection: JetStreamConnection;
@@ -44,7 +47,7 @@ export class NotificationListener implements Disposable {
     const ended = AbortSignal.any([signal, over.signal]);
     const sleeping = this.#connection.clock.sleep(milliseconds, ended).catch(() => undefined);
     await Promise.race([this.#changes.wait(ended), sleeping]);
-    over.abort();
+    over.abort(OVER);
     return this.#isNotified;
   }
 

@@ -22,15 +22,19 @@ export async function runFakeKubelet(
   const client = createKubeClient(transport);
   await using pods = new FollowedObjects<Pod>(transport, { type: TYPES.pods, labelSelector: `${label}=true` });
   while (!signal.aborted) {
-    try {
-      for (const pod of pods.list().filter(needsKubelet)) {
-        if (!untended.has(pod.metadata.namespace ?? '')) await syncPod(client, pod, signal);
-      }
-    } catch (error) {
-      // A kubelet outlives a server that refuses, is away or is slow.
-      if (!signal.aborted && !(error instanceof ApiError) && !isTemperError(error)) throw error;
+    for (const pod of pods.list().filter(needsKubelet)) {
+      if (!untended.has(pod.metadata.namespace ?? '')) await trySync(client, pod, signal);
     }
     await pods.changed(RETRY_MS, signal);
+  }
+}
+
+/** A kubelet outlives a server that refuses, is away or is slow, and a pod that is gone delays no other. */
+async function trySync(client: KubeClient, pod: Pod, signal: AbortSignal): Promise<void> {
+  try {
+    await syncPod(client, pod, signal);
+  } catch (error) {
+    if (!signal.aborted && !(error instanceof ApiError) && !isTemperError(error)) throw error;
   }
 }
 
@@ -40,9 +44,11 @@ function needsKubelet({ metadata, status }: Pod): boolean {
 }
 
 async function syncPod(client: KubeClient, pod: Pod, signal: AbortSignal): Promise<void> {
-  const { name, namespace = '', deletionTimestamp } = pod.metadata;
+  const { name, namespace = '', uid, deletionTimestamp } = pod.metadata;
   if (deletionTimestamp !== undefined) {
-    await client.delete(TYPES.pods, { namespace, name }, { gracePeriodSeconds: 0 }, signal);
+    // By UID: the list may be older than the agent's next pod, which has the same name after a suspension.
+    const precondition = uid === undefined ? {} : { uid };
+    await client.delete(TYPES.pods, { namespace, name }, { ...precondition, gracePeriodSeconds: 0 }, signal);
     return;
   }
   await client.patch(TYPES.pods, { namespace, name }, { status: RUNNING_STATUS }, signal, { subresource: 'status' });
