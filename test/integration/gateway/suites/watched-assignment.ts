@@ -12,7 +12,7 @@ import { pollValue } from '../../../support/poll.ts';
 /** Requests for the next message that watch the assignment of the pod. */
 export function watchedAssignmentTests(open: () => MessageClient): void {
   describe('a request for the next message that names the version of an assignment', () => {
-    const agent = 'watched';
+    const agent = 'reassigned';
     const setSpec = (spec: object) => open().fixture.patchAgent('team-a', agent, { spec });
 
     /** The agent's pod as a client of one replica. */
