@@ -13,8 +13,9 @@ export function cpuSeconds(pid: number): number {
   return (Number(fields[USER_TICKS]) + Number(fields[SYSTEM_TICKS])) / TICKS_PER_SECOND;
 }
 
-/** Resident memory of the process in bytes. */
+/** Resident memory of the process in bytes. Throws when it has ended, also while its parent has not noticed. */
 export function residentBytes(pid: number): number {
   const match = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'));
-  return Number(match?.[1] ?? Number.NaN) * 1_024;
+  if (match === null) throw new Error(`process ${pid} has ended`);
+  return Number(match[1]) * 1_024;
 }
