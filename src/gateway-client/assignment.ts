@@ -6,7 +6,7 @@ import { type Assignment, POD_API_PATHS } from '../gateway-api/pod-api.ts';
 
 /**
  * How long a request of a pod waits in the gateway. The shorter it is, the more processor time pods without work cost: each end of a poll
- * takes the gateway one to two milliseconds. The longer it is, the later a pod notices that its gateway is gone without a sign.
+ * takes the gateway two to four milliseconds. The longer it is, the later a pod notices that its gateway is gone without a sign.
  */
 export const POLL_SECONDS = 50;
 /** Milliseconds a long poll may take beyond the requested wait. */

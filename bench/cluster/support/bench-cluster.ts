@@ -76,7 +76,6 @@ export class BenchCluster implements AsyncDisposable {
     // Stops processes and removes files when the run ends by a signal.
     this.#atExit = () => {
       for (const { child } of this.#servers) child.kill('SIGKILL');
-      for (const { pid, hasEnded } of this.#operators) if (!hasEnded) process.kill(pid, 'SIGKILL');
       for (const path of [folder, dirname(plane.kubeconfig)]) rmSync(path, { recursive: true, force: true });
     };
     process.once('exit', this.#atExit);

@@ -137,7 +137,10 @@ async function fetchWhileBound(
 ): Promise<ReceivedDelivery | undefined> {
   const ended = new AbortController();
   const waitOver = AbortSignal.any([pollEnd, ended.signal]);
-  const watching = whenChanged(pod, state, known, waitOver, deps).then(() => ended.abort(ENDED));
+  // Unhandled, an error would end the process, and all pods would pay. It ends the fetch; the caller looks again and meets it in its request.
+  const watching = whenChanged(pod, state, known, waitOver, deps)
+    .catch(() => undefined)
+    .then(() => ended.abort(ENDED));
   const limit = concurrencyOf(state.agent.spec.limits?.concurrency);
   const receiver = new InboxReceiver(deps.inbox, pod.agentUid, deps.clock, limit);
   try {
