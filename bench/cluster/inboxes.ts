@@ -35,7 +35,7 @@ export async function benchInboxes(most: number): Promise<Row[]> {
 
 /** The same on three servers that replicate every stream. */
 export async function benchReplicatedInboxes(most: number): Promise<Row[]> {
-  await using nats = await NatsCluster.start(STORE_BYTES);
+  await using nats = await NatsCluster.start();
   const operator = await nats.connect('operator');
   const reconcile = async () => void (await reconcileTopology(operator, { storeBytes: STORE_BYTES, replicas: 3 }));
   await pollAssertion('the streams', reconcile, { timeoutMs: TIMEOUT_MS });

@@ -39,7 +39,7 @@ interface Trends {
 
 /** Messages during one fault after the other: none is lost or answered twice, and nothing grows. */
 export async function benchSoakFaults(options: SoakOptions): Promise<Row[]> {
-  await using cluster = await ScaleCluster.open(options.namespaces);
+  await using cluster = await ScaleCluster.open(options.namespaces, { slowDisks: true });
   await cluster.startGateways(options.gateways);
   await cluster.createAgents(options.agents, CREATE_CONCURRENCY);
   const secureContext = trustedAuthority(cluster.authority);

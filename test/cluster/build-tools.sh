@@ -3,6 +3,7 @@
 # the folder of each tool on one line. The default TOOL is control-plane.
 #   control-plane  etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kubectl
 #   nats-server, nats-exporter, helm, coredns, kwok, pause, registry (CNCF distribution)
+#   slow-disk (Linux: a folder mounted by FUSE, whose writes can be delayed)
 #   gitea (needs a C compiler; its folder also contains its templates and settings)
 #   qwen-code (an agent program from npm, with settings.json beside it; needs npm and openssl, not Go)
 #   mcp-servers (MCP servers from npm, and on Linux from PyPI for /usr/bin/python3; needs npm and pip, not Go)
@@ -51,8 +52,9 @@ key_of() {
     qwen-code) echo "qwen-code-$qwen_code-$(digest <"$qwen_code_settings")" ;;
     mcp-servers) echo "mcp-servers-$(cat "$mcp_servers"/* | digest)-$(python_version)" ;;
     pause) echo "pause-$(digest <"$here/pause/main.go")" ;;
+    slow-disk) echo "slow-disk-$(cat "$here/slow-disk"/{go.mod,go.sum,main.go} | digest)" ;;
     *)
-      echo "build-tools: unknown tool $1; known tools: control-plane, nats-server, nats-exporter, helm, coredns, kwok, pause, registry, gitea, qwen-code and mcp-servers" >&2
+      echo "build-tools: unknown tool $1; known tools: control-plane, nats-server, nats-exporter, helm, coredns, kwok, pause, registry, slow-disk, gitea, qwen-code and mcp-servers" >&2
       return 1
       ;;
   esac
@@ -129,6 +131,7 @@ build() {
         --require-hashes --only-binary :all: --no-deps --requirement "$mcp_servers/requirements.txt" >&2
       ;;
     pause) go_ build -ldflags '-s -w' -o "$2/pause" "$here/pause/main.go" ;;
+    slow-disk) (cd "$here/slow-disk" && go_ build -mod=readonly -ldflags '-s -w' -o "$2/slow-disk" .) ;;
   esac
 }
 

@@ -17,20 +17,23 @@ export interface Program {
   readonly flags: readonly string[];
   /** Added to the environment. */
   readonly env?: Readonly<Record<string, string>>;
+  /** The signal that the server gets when the process that started it ends, however that ends. By default KILL. */
+  readonly deathSignal?: 'KILL' | 'TERM';
 }
 
-/** On Linux a server ends with the process that started it, however that process ends. Elsewhere it outlives a killed parent. */
-const DEATH_SIGNAL_COMMAND = process.platform === 'linux' ? ['setpriv', '--pdeathsig', 'KILL'] : [];
+/** Only on Linux. Elsewhere a server outlives a killed parent. */
+const deathSignalCommand = (signal: string) => (process.platform === 'linux' ? ['setpriv', '--pdeathsig', signal] : []);
 
 /**
  * Starts a program that writes `<name>.log` in the folder. It gets only PATH and GOGC from the environment, because etcd reads settings
  * from environment variables.
  */
-export async function startServer(folder: string, { name, path, flags, env: added = {} }: Program): Promise<Server> {
+export async function startServer(folder: string, launched: Program): Promise<Server> {
+  const { name, path, flags, env: added = {}, deathSignal = 'KILL' } = launched;
   const log = join(folder, `${name}.log`);
   const file = await open(log, 'a');
   try {
-    const [program = path, ...args] = [...DEATH_SIGNAL_COMMAND, path, ...flags];
+    const [program = path, ...args] = [...deathSignalCommand(deathSignal), path, ...flags];
     const { PATH, GOGC } = process.env;
     const child = spawn(program, args, {
       cwd: folder,

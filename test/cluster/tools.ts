@@ -20,6 +20,7 @@ const BUILDS = {
   pause: 'pause',
   gitea: 'gitea',
   registry: 'registry',
+  'slow-disk': 'slow-disk',
   'qwen-code': 'qwen-code',
   'mcp-servers': 'mcp-servers',
 } as const;

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { poll } from '../../../test/support/poll.ts';
 import type { ServerProcess } from '../support/server-process.ts';
+import type { SlowDisk } from '../../../test/cluster/slow-disk.ts';
 import type { ScaleCluster } from './scale-cluster.ts';
 
 /** One kind of failure. `cause` ends when the component works again. */
@@ -55,6 +56,7 @@ export const FAULTS: readonly Fault[] = [
     cause: ({ gateways }, round) => stepClock(gateways[round % gateways.length], -CLOCK_STEP_MS),
   },
   { name: 'clock of the operator stepped forward', cause: ({ operator }) => stepClock(operator, CLOCK_STEP_MS) },
+  { name: 'disk of a NATS server slow', cause: ({ nats }, round) => slowDown(nats.disks[round % 3]) },
   { name: 'API server paused, as by a partition', cause: ({ kube }) => pause(kube.plane.pidOf('kube-apiserver')) },
 ];
 
@@ -66,6 +68,12 @@ async function pause(pid: number | undefined): Promise<void> {
   } finally {
     process.kill(pid, 'SIGCONT');
   }
+}
+
+async function slowDown(disk: SlowDisk | undefined): Promise<void> {
+  disk?.slowDown();
+  await sleep(FAULT_MS);
+  disk?.restore();
 }
 
 async function stepClock(server: ServerProcess | undefined, offsetMs: number): Promise<void> {

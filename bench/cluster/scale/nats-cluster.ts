@@ -8,10 +8,13 @@ import { connectNats, type JetStreamConnection } from '../../../src/nats/connect
 import { serverConfig } from '../../../src/nats/server/server-config.ts';
 import { type NatsServer, startNats } from '../../../test/cluster/nats-server.ts';
 import { freePorts } from '../../../test/cluster/process.ts';
+import { mountSlowDisk, type SlowDisk } from '../../../test/cluster/slow-disk.ts';
 import { writeCertificate } from '../../../test/support/nats/nats-fixture.ts';
 
 export const STORE_BYTES = 2 * 1_024 ** 3;
 const SERVERS = 3;
+/** What a write or an fsync takes longer while a disk is slow. A busy network disk is that slow; a message needs several of them. */
+const SLOW_DISK_MS = 200;
 const TIMEOUT_MS = 60_000;
 
 /** Streams and consumers of the server that has most of them, and the memory of all servers. */
@@ -24,23 +27,35 @@ export interface NatsUsage {
 /** Three nats-servers with the configuration and the users of an installation, which replicate every stream. Without streams at first. */
 export class NatsCluster implements AsyncDisposable {
   readonly servers: readonly NatsServer[];
+  /** Of each server; empty without the option `slowDisks`. */
+  readonly disks: readonly SlowDisk[];
   readonly caFile: string;
   readonly #folder: string;
   readonly #monitoring: readonly string[];
   readonly #connections: JetStreamConnection[] = [];
   readonly #atExit: () => void;
 
-  private constructor(folder: string, servers: readonly NatsServer[], monitoring: readonly string[]) {
+  private constructor(
+    folder: string,
+    servers: readonly NatsServer[],
+    disks: readonly SlowDisk[],
+    monitoring: readonly string[],
+  ) {
     this.servers = servers;
+    this.disks = disks;
     this.caFile = join(folder, 'tls.crt');
     this.#folder = folder;
     this.#monitoring = monitoring;
     // Removes the files when the run ends by a signal.
-    this.#atExit = () => rmSync(folder, { recursive: true, force: true });
+    this.#atExit = () => {
+      for (const disk of disks) disk.unmount();
+      rmSync(folder, { recursive: true, force: true });
+    };
     process.once('exit', this.#atExit);
   }
 
-  static async start(storeBytes = STORE_BYTES): Promise<NatsCluster> {
+  /** With `slowDisks`, which needs root and Linux, each server has a disk that can become slow. */
+  static async start({ slowDisks = false } = {}): Promise<NatsCluster> {
     await using stack = new AsyncDisposableStack();
     const folder = await mkdtemp(join(tmpdir(), 'temper-bench-nats-'));
     stack.defer(() => rm(folder, { recursive: true, force: true }));
@@ -57,15 +72,17 @@ export class NatsCluster implements AsyncDisposable {
     const routePorts = ports.filter((_, index) => index % 2 === 0);
     const monitoringPorts = ports.filter((_, index) => index % 2 === 1);
     const routes = routePorts.map((port) => `"nats://127.0.0.1:${port}"`).join(', ');
-    const starting = indexes.map(async (index) => {
-      const storeFolder = join(folder, `store-${index}`);
-      await mkdir(storeFolder);
+    const stores = indexes.map((index) => join(folder, `store-${index}`));
+    await Promise.all(stores.map((store) => mkdir(store)));
+    const disks = slowDisks ? await Promise.all(stores.map((store) => mountSlowDisk(store, SLOW_DISK_MS))) : [];
+    for (const disk of disks) stack.use(disk);
+    const starting = stores.map(async (storeFolder, index) => {
       const config = serverConfig({
         users,
         certificateFile: join(folder, 'tls.crt'),
         keyFile: join(folder, 'tls.key'),
         storeFolder,
-        storeBytes,
+        storeBytes: STORE_BYTES,
         serverName: `bench-${index}`,
         monitoringPort: monitoringPorts[index] ?? 0,
       });
@@ -75,7 +92,7 @@ export class NatsCluster implements AsyncDisposable {
     const servers = (await Promise.all(starting)).map((server) => stack.use(server));
     stack.move();
     const monitoring = monitoringPorts.map((port) => `http://127.0.0.1:${port}`);
-    return new NatsCluster(folder, servers, monitoring);
+    return new NatsCluster(folder, servers, disks, monitoring);
   }
 
   get urls(): string[] {
@@ -117,6 +134,7 @@ export class NatsCluster implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#connections.map((connection) => connection[Symbol.asyncDispose]()));
     await Promise.all(this.servers.map((server) => server[Symbol.asyncDispose]()));
+    await Promise.all(this.disks.map((disk) => disk[Symbol.asyncDispose]()));
     await rm(this.#folder, { recursive: true, force: true });
     process.removeListener('exit', this.#atExit);
   }

@@ -26,8 +26,6 @@ const TOKEN_SECONDS = 3_600;
 const NAMESPACE_CONCURRENCY = 10;
 /** As in the chart. */
 const NODE_ENVIRONMENT = { NODE_OPTIONS: '--max-semi-space-size=2', MALLOC_ARENA_MAX: '2' };
-/** More than the chart's 4,000, because each pod holds two. */
-const MAX_CONNECTIONS = 8_000;
 /** Where the packages that a bundle does not contain are found. */
 const CACHE = resolve(import.meta.dirname, '../../../node_modules/.cache');
 
@@ -71,10 +69,10 @@ export class ScaleCluster implements AsyncDisposable {
     this.#bundles = watches.bundles;
   }
 
-  static async open(namespaceCount: number): Promise<ScaleCluster> {
+  static async open(namespaceCount: number, disks = { slowDisks: false }): Promise<ScaleCluster> {
     const started: NatsCluster[] = [];
     const startNats = async () => {
-      const cluster = await NatsCluster.start();
+      const cluster = await NatsCluster.start(disks);
       started.push(cluster);
       return cluster;
     };
@@ -132,7 +130,6 @@ export class ScaleCluster implements AsyncDisposable {
       nats: { servers: nats.urls, seedFile: nats.seedFile('gateway'), caFile: nats.caFile },
       kubernetes: { kubeconfig: this.#kubeconfig },
       deliveryTokenKeys: [at('delivery-token.key')],
-      maxConnections: MAX_CONNECTIONS,
       logLevel: 'warn',
     };
     const program = join(this.#bundles, 'gateway.mjs');
