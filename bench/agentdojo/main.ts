@@ -124,7 +124,7 @@ async function acceptedServer(suites: Suites, suite: Suite): Promise<AcceptedSer
   await using connection = await openServer(server, { clock: systemClock, ...NO_SECRETS }, callOptions());
   const { tools, refused } = await connection.tools(callOptions());
   if (refused.length > 0) throw new Error(`${suite}: ${JSON.stringify(refused)}`);
-  return { server, tools, offered: tools.map((tool) => ({ tool, descriptor: serverToolDescriptor(tool, 'other') })) };
+  return { server, tools, offered: tools.map((tool) => ({ tool, descriptor: serverToolDescriptor(tool, server) })) };
 }
 
 process.exitCode = await main();

@@ -231,7 +231,7 @@ describe('a model that obeys what it reads', () => {
     await memory.set('shared.kept', 'a plan');
     const reached: string[] = [];
     const configured = { name: 'm', category: 'other' as const, url: mcpAt.url };
-    const offered = accepted.map((tool) => ({ tool, descriptor: serverToolDescriptor(tool, 'other') }));
+    const offered = accepted.map((tool) => ({ tool, descriptor: serverToolDescriptor(tool, configured) }));
     const mcp = {
       servers: [{ server: configured, tools: accepted, offered }],
       token: () => undefined,

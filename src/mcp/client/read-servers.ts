@@ -60,6 +60,18 @@ export function isElsewhere(server: ConfiguredServer): server is RemoteServer {
   return 'url' in server && new URL(server.url).protocol === 'https:';
 }
 
+/** What declares that a tool reaches no other system. A server elsewhere is one itself. */
+const CLOSED_ACTIONS: readonly string[] = ['code:read', 'code:write'];
+
+/**
+ * The host that a call of the tool is sent to, as policies and approvers see it. A server on this machine may send further what it gets,
+ * unless its hint denies that. A confined process has no network.
+ */
+export function hostsOfTool(server: ConfiguredServer, { action }: { action: string }): { hosts?: readonly string[] } {
+  if (!('url' in server)) return {};
+  return !isElsewhere(server) && CLOSED_ACTIONS.includes(action) ? {} : { hosts: [new URL(server.url).host] };
+}
+
 /** The names of variables whose values Temper removes from everything that it prints. */
 const SECRET_VARIABLE = /^[A-Z][A-Z0-9_]{0,120}(_TOKEN|_KEY)$/;
 const JAVASCRIPT = /\.[cm]?[jt]s$/;

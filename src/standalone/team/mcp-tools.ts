@@ -4,6 +4,8 @@ import { type ConfiguredServer, isElsewhere } from '../../mcp/client/read-server
 import type { OpenServerDeps } from '../../mcp/client/connection/open-server.ts';
 import type { ListedTool } from '../../mcp/client/tools/listed-tool.ts';
 import type { OfferedTool } from '../../mcp/client/tools/server-tools.ts';
+import { PRIVATE_NETWORK_RULE } from '../../policy/private-data/sources.ts';
+import type { Decision } from '../../policy/types.ts';
 import { policyDenied } from '../../tools/authorize.ts';
 import type { CallerContext } from '../../tools/contract.ts';
 
@@ -45,11 +47,19 @@ export async function mcpTools(
   };
 }
 
-/** Throws TEMPER_POLICY_DENIED for a server on a host that the policy does not let the agent connect to. A server on this machine is a program of its user. */
+/**
+ * Throws TEMPER_POLICY_DENIED for a server on a host that the policy does not let the agent connect to, and for private data that no approver
+ * permitted to leave. A server on this machine is a program of its user.
+ */
 function assertReachable(server: ConfiguredServer, caller: CallerContext, decide: ExternalToolDeps['decide']): void {
   if (!isElsewhere(server)) return;
   const { hostname, port } = new URL(server.url);
   const decision = decide(caller, { kind: 'Network', host: hostname, port: port === '' ? 443 : Number(port) });
-  // What needs an approval, the call of the tool asked about.
-  if (decision.effect === 'Deny') throw policyDenied(decision);
+  // What needs another approval, the call of the tool asked about.
+  if (decision.effect === 'Deny' || isUnapproved(decision)) throw policyDenied(decision);
+}
+
+/** A connection to a host that the approver of the call saw is allowed. */
+function isUnapproved({ effect, rule }: Decision): boolean {
+  return effect === 'Escalate' && rule === PRIVATE_NETWORK_RULE;
 }

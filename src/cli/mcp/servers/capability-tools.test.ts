@@ -10,10 +10,11 @@ const { tools } = readListedTools({ name: 'search', isElsewhere: true }, [
   { name: 'find', description: 'Finds.', inputSchema: { type: 'object' }, annotations: { destructiveHint: false } },
   { name: 'open', description: 'Opens.', inputSchema: { type: 'object' } },
 ]);
+const SEARCH = { name: 'search', category: 'mcp', url: 'https://mcp.example.com/mcp' } as const;
 const SERVER: AcceptedServer = {
-  server: { name: 'search', category: 'mcp', url: 'https://mcp.example.com/mcp' },
+  server: SEARCH,
   tools,
-  offered: tools.map((tool) => ({ tool, descriptor: serverToolDescriptor(tool, 'mcp') })),
+  offered: tools.map((tool) => ({ tool, descriptor: serverToolDescriptor(tool, SEARCH) })),
 };
 const TOOL: NonNullable<CapabilitySpec['tool']> = {
   name: 'web_find',
@@ -46,6 +47,7 @@ describe('Capability objects of MCP servers', () => {
       category: 'web',
       action: 'comms:external',
       sideEffects: false,
+      hosts: ['mcp.example.com'],
       locality: 'Brokered',
       resultOrigin: 'Mcp',
       topics: { tags: [], requiredTools: [], links: [] },

@@ -4,6 +4,7 @@ import { capabilityDescriptor, capabilitySchemaProblem } from '../../../discover
 import { missingRequirements } from '../../../discovery/requirements.ts';
 import { builtInNames } from '../../../engine/built-in.ts';
 import { printable } from '../../../lib/printable.ts';
+import { hostsOfTool } from '../../../mcp/client/read-servers.ts';
 import { pinnedDigest } from '../../../mcp/client/tools/listed-tool.ts';
 import type { OfferedTool } from '../../../mcp/client/tools/server-tools.ts';
 import type { AcceptedServer } from '../../../standalone/team/mcp-tools.ts';
@@ -93,7 +94,8 @@ function offeredFor(
   const missing = missingOf(spec, servers, new Set([...names.taken, ...names.accepted]));
   if (missing !== undefined) return `it requires ${missing}, which this run does not have`;
   const problem = capabilitySchemaProblem(tool);
-  return problem ?? { server, offered: { tool: accepted, descriptor: capabilityDescriptor(spec, tool, 'Mcp') } };
+  const descriptor = { ...capabilityDescriptor(spec, tool, 'Mcp'), ...hostsOfTool(server.server, accepted) };
+  return problem ?? { server, offered: { tool: accepted, descriptor } };
 }
 
 /** The server with the name or at the URL, or why there is none. */

@@ -57,8 +57,8 @@ export async function acceptedDescriptors(io: CliIo): Promise<ToolDescriptor[]> 
   return (await acceptedOffers(io)).flatMap(({ offered }) => offered.map(({ descriptor }) => descriptor));
 }
 
-function offeredBy({ category }: ConfiguredServer, tools: readonly ListedTool[]): OfferedTool[] {
-  return tools.map((tool) => ({ tool, descriptor: serverToolDescriptor(tool, category) }));
+function offeredBy(server: ConfiguredServer, tools: readonly ListedTool[]): OfferedTool[] {
+  return tools.map((tool) => ({ tool, descriptor: serverToolDescriptor(tool, server) }));
 }
 
 /** The servers with accepted tools, for callers that start none. */

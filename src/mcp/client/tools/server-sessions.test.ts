@@ -52,7 +52,7 @@ async function withTools(
   const server = hostile(trick);
   const all = accepted ?? usual.tools;
   await using sessions = new ServerSessions(all, (op) => openServer(server, deps, op));
-  const offered = all.map((tool) => ({ tool, descriptor: serverToolDescriptor(tool, 'mcp') }));
+  const offered = all.map((tool) => ({ tool, descriptor: serverToolDescriptor(tool, server) }));
   const tools = serverTools(offered, {
     call: (tool, input, { session, op }) => sessions.call(session, tool, input, op),
     schemas: createSchemaCompiler(),

@@ -1,8 +1,8 @@
 import { TemperError } from '../../../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../lib/json.ts';
-import type { ToolCategory } from '../../../policy/types.ts';
 import type { CallContext, Tool, ToolDescriptor } from '../../../tools/contract.ts';
 import type { SchemaCompiler } from '../../../tools/json-schema/compiler.ts';
+import { type ConfiguredServer, hostsOfTool } from '../read-servers.ts';
 import { outputOf } from './call-output.ts';
 import type { ListedTool } from './listed-tool.ts';
 
@@ -34,19 +34,18 @@ export function serverTools(offered: readonly OfferedTool[], { call, schemas }: 
 }
 
 /** The tool as models and policies read it, when no Capability describes it otherwise. */
-export function serverToolDescriptor(
-  { name, description, inputSchema, outputSchema, action, sideEffects }: ListedTool,
-  category: ToolCategory,
-): ToolDescriptor {
+export function serverToolDescriptor(tool: ListedTool, server: ConfiguredServer): ToolDescriptor {
+  const { name, description, inputSchema, outputSchema, action, sideEffects } = tool;
   return {
     name,
     description,
     inputSchema,
     ...(outputSchema === undefined ? {} : { outputSchema }),
-    category,
+    category: server.category,
     resultOrigin: 'Mcp',
     action,
     sideEffects,
     locality: 'Brokered',
+    ...hostsOfTool(server, tool),
   };
 }
