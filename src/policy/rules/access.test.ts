@@ -160,6 +160,26 @@ describe('decisions about memory, messages, models and promotions', () => {
     assert.equal(outcome(read, { agent, policy: { tainted: { tools: [] } }, tainted: true }), 'Deny tainted.tools');
   });
 
+  it('a tool that sends to hosts is bound by the network of a tainted session, also without a connection of its own', () => {
+    const agent = { grants: { tools: ['*'] } };
+    const hosts = ['crm.example.com', 'files.example.com:8443'];
+    const call = (rest: Parameters<typeof aTool>[0] = {}): PolicyRequest =>
+      aTool({ name: 'crm_add', category: 'analytics', hosts, ...rest });
+    const outcomeOf = (tainted: TrustPolicySpec['tainted'], request = call()) =>
+      outcome(request, { agent, policy: { tainted: tainted ?? {} }, level: 'standard', tainted: true });
+    assert.equal(outcomeOf({}), 'Allow grant.tools');
+    assert.equal(outcomeOf({ deny: ['network'] }), 'Deny tainted.network');
+    assert.equal(outcomeOf({ network: ['**.example.com'] }), 'Deny tainted.hosts', 'another port');
+    assert.equal(outcomeOf({ network: ['**.example.com:*'] }), 'Allow grant.tools');
+    assert.equal(outcomeOf({ network: [] }, call({ hosts: [] })), 'Allow grant.tools');
+    // Its code opens connections, which are decided apart.
+    assert.equal(outcomeOf({ deny: ['network'], network: [] }, call({ forged: true })), 'Allow grant.tools');
+    assert.equal(
+      outcome(call(), { agent, policy: { tainted: { network: [] } }, level: 'standard' }),
+      'Allow grant.tools',
+    );
+  });
+
   it('messages need a grant, and the policy may deny them in a tainted session', () => {
     const agent = { grants: { messages: ['reviewer', 'team-*'] } };
     const to = (agent: string): PolicyRequest => ({ kind: 'Message', agent });

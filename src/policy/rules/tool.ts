@@ -5,6 +5,7 @@ import { detectorRules } from '../detect/rules.ts';
 import type { PreparedPolicy } from '../prepare.ts';
 import { isDiscoveryTool, isForgeTool } from './rule-inputs.ts';
 import type { ToolRuleInput } from './rule-inputs.ts';
+import { parseSubject } from '../patterns/pattern-subjects.ts';
 import { allowed, deny, escalate, notApplicable, passed } from './rule.ts';
 import type { Rule } from './rule.ts';
 import { taintedRule } from './common.ts';
@@ -74,11 +75,37 @@ function hardDenyRules(prepared: PreparedPolicy): Rule<ToolRuleInput>[] {
       explain: () => passed(`tools.deny is ${prepared.policyDeny.describe()}`),
     },
     taintedRule(prepared, 'forge', isForgeTool),
-    taintedRule(prepared, 'network', ({ category }) => category === 'web'),
+    taintedRule(prepared, 'network', (request) => request.category === 'web' || declaredHosts(request).length > 0),
     taintedRule(prepared, 'message', ({ category }) => category === 'communication'),
     taintedRule(prepared, 'spawn', isChildTool),
     taintedToolsRule(prepared),
+    taintedHostsRule(prepared),
   ];
+}
+
+/** The hosts that calls are sent to. Those of a forged tool are patterns, and each connection that its code opens is decided apart. */
+function declaredHosts({ forged, hosts = [] }: ToolRuleInput): readonly string[] {
+  return forged ? [] : hosts;
+}
+
+/** `tainted.network` of the policy, also for a call that a Connection of the namespace sends, which needs no grant for its host. */
+function taintedHostsRule({ snapshot, taintedNetwork }: PreparedPolicy): Rule<ToolRuleInput> {
+  return {
+    id: 'tainted.hosts',
+    check: (request) => {
+      if (!snapshot.tainted || taintedNetwork === undefined) return undefined;
+      const other = declaredHosts(request).find((host) => !taintedNetwork.covers(parseSubject('host', host)));
+      return other === undefined
+        ? undefined
+        : deny(
+            `Tool "${request.name}" sends to ${other}, which is not allowed while the session contains untrusted content: tainted.network of TrustPolicy "${snapshot.policy.name}" is ${taintedNetwork.describe()}; use a fresh session.`,
+          );
+    },
+    explain: () =>
+      snapshot.tainted && taintedNetwork !== undefined
+        ? passed(`tainted.network is ${taintedNetwork.describe()}`)
+        : notApplicable(snapshot.tainted ? 'tainted.network is not set' : 'the session is not tainted'),
+  };
 }
 
 /** `tainted.tools` of the policy. Tool discovery only shows what the agent may list. */
