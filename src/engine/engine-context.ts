@@ -19,6 +19,7 @@ import type { JsonObject } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import type { Model } from '../models/port.ts';
 import type { Decider, PolicyRequest } from '../policy/types.ts';
+import { isPrivateContent } from '../policy/private-data/sources.ts';
 import { isUntrustedSource } from '../policy/untrusted-source.ts';
 import { NO_CANARIES } from '../tempering/canary/canaries.ts';
 import { createJudge } from '../tempering/judge/judge.ts';
@@ -56,7 +57,7 @@ export interface EngineContext {
   schemas: SchemaCompiler;
   /** For calls of a run, the part of the policy that is the run's. */
   decider: (caller: SessionScope & Pick<CallerContext, 'run' | 'approved'>) => Decider;
-  taint: Pick<TaintTracker, 'mark' | 'has' | 'read' | 'hasPrivate'>;
+  taint: Pick<TaintTracker, 'mark' | 'markPrivate' | 'has' | 'read' | 'hasPrivate'>;
 }
 
 /** The tools of a session, for components that only read descriptors. */
@@ -74,7 +75,12 @@ export function builtInTools(
   const hasChildren = ports.children !== undefined;
   const isTainted = ({ session }: CallerContext): boolean => taint.has(session);
   const onAnswer = ({ session }: CallerContext, tainted: boolean): void => {
+    if (isPrivateContent({ source: 'Reply', tainted }, agent.policy.spec)) taint.markPrivate(session);
     if (tainted || isUntrustedSource('Reply', agent.policy.spec)) taint.mark(session, 'Reply');
+  };
+  const onUntrusted = ({ session }: CallerContext): void => {
+    if (isPrivateContent({ source: 'Memory', tainted: true }, agent.policy.spec)) taint.markPrivate(session);
+    taint.mark(session, 'Memory');
   };
   return [
     ...createToolbox({
@@ -93,7 +99,7 @@ export function builtInTools(
       programs: (caller) => decider(caller).programs,
       environment: ({ run }) => (run?.spec ?? agent.spec).grants?.environment ?? [],
     }),
-    ...createMemoryTools({ memory, decide, isTainted, onUntrusted: ({ session }) => taint.mark(session, 'Memory') }),
+    ...createMemoryTools({ memory, decide, isTainted, onUntrusted }),
     generateTextTool({ model, modelName, maxOutputTokens, clock }),
     sendTool({ decide, isTainted, hasChildren, ...(bus === undefined ? {} : { bus }) }),
     ...childTools({ decide, ...(ports.children === undefined ? {} : { children: ports.children }) }),

@@ -32,7 +32,7 @@ import {
 } from '../tempering/lifecycle/tool-lifecycle.ts';
 import type { MessageCall, MessageSource } from '../bus/port.ts';
 import { withApprovedConnections } from '../policy/private-data/approved-connections.ts';
-import { isPrivateMessage, isPrivateSource } from '../policy/private-data/sources.ts';
+import { isPrivateContent, isPrivateSource } from '../policy/private-data/sources.ts';
 import { isUntrustedSource } from '../policy/untrusted-source.ts';
 import { createEngineHooks, engineProvider, engineReturns } from './engine-hooks.ts';
 import { assertForClients, type ClientCalls, createClientCalls } from './calls/client-calls.ts';
@@ -117,7 +117,7 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
       const { source } = message;
       if (tainted === true || isUntrustedSource(source, agent.policy.spec))
         taint.mark(message.session, source ?? 'Agent');
-      if (isPrivateMessage({ source, tainted }, agent.policy.spec)) taint.markPrivate(message.session);
+      if (isPrivateContent({ source, tainted }, agent.policy.spec)) taint.markPrivate(message.session);
       return guards.withGuard(message.rootMessage ?? newMessage(), (rootMessage) =>
         loop.handle({ ...message, rootMessage }, runningAgent, inSession(events, message.session), op),
       );

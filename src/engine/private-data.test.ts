@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { createRecordMemory } from '../agent/tools/memory.ts';
+import type { Task, TaskSender } from '../bus/port.ts';
 import { systemClock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
-import type { JsonObject } from '../lib/json.ts';
+import { type JsonObject, member } from '../lib/json.ts';
 import { memoryRecordStore } from '../lib/record-store.ts';
 import type { SafeFetch } from '../net/fetch.ts';
 import { createSupervisor, type Supervisor } from '../sandbox/supervisor.ts';
@@ -81,7 +82,8 @@ describe('what a session with private data and untrusted content sends', () => {
       {
         agent: {
           grants: {
-            tools: ['memory_*', 'forge_tool', 'file_read'],
+            tools: ['memory_*', 'forge_tool', 'file_read', 'agent_message', 'task_get'],
+            messages: ['other'],
             memory: { read: ['*'], write: ['*'] },
             network: [HOST],
           },
@@ -149,17 +151,56 @@ describe('what a session with private data and untrusted content sends', () => {
     assert.deepEqual([asked.length, sent], [1, ['one']]);
   });
 
-  it('a file in the workspace and a message of a tainted agent are private data of the session', async () => {
+  it('a file in the workspace and a message that a tainted session caused are private data of the session', async () => {
     const { engine, forge, post, call, asked } = await aSetup({ respond: () => 'read' });
-    for (const session of ['s-1', 's-2', 's-3']) {
+    const sources = ['Agent', 'Trigger', 'Schedule'] as const;
+    const sessions = ['s-file', ...sources.flatMap((source) => [source, `clean-${source}`])];
+    for (const session of sessions) {
       await forge(session);
       assert.ok((await post('one', session)).ok);
     }
-    await call('file_read', { path: 'secret.txt' }, 's-1');
-    await engine.handle({ session: 's-2', text: 'read this', source: 'Agent', tainted: true }, anOp());
-    await engine.handle({ session: 's-3', text: 'read this', source: 'Agent' }, anOp());
-    for (const session of ['s-1', 's-2', 's-3']) await post('two', session);
-    assert.equal(asked.length, 2);
+    await call('file_read', { path: 'secret.txt' }, 's-file');
+    for (const source of sources) {
+      await engine.handle({ session: source, text: 'read this', source, tainted: true }, anOp());
+      await engine.handle({ session: `clean-${source}`, text: 'read this', source }, anOp());
+    }
+    for (const session of sessions) await post(session, session);
+    assert.deepEqual(
+      asked.map(({ arguments: input }) => member(input ?? null, 'note')),
+      ['s-file', ...sources],
+    );
+  });
+
+  it('the answer of a tainted session, and its value of the memory, are private data also where no source names them', async () => {
+    const answered = (ticket: string, tainted: boolean): Promise<Task> =>
+      Promise.resolve({ ticket, agent: 'other', state: 'Answered', text: 'Ada', ...(tainted ? { tainted } : {}) });
+    const tasks = (): TaskSender => ({
+      ask: ({ text }) => answered('t-1', text === 'tainted'),
+      task: (ticket) => answered(ticket, ticket === 'tainted'),
+    });
+    const { forge, post, call, asked, records } = await aSetup({
+      policy: { privateData: { sources: ['Mcp'] } },
+      agents: { tasks },
+    });
+    await createRecordMemory(records, 'memory').set('self.note', 'Ada', { tainted: true });
+    const reads: [string, string, JsonObject][] = [
+      ['clean', 'agent_message', { to: 'other', text: 'clean' }],
+      ['own', 'memory_get', { key: 'self.name' }],
+      ['message', 'agent_message', { to: 'other', text: 'tainted' }],
+      ['task', 'task_get', { ticket: 'tainted' }],
+      ['memory', 'memory_get', { key: 'self.note' }],
+    ];
+    for (const [session, tool, input] of reads) {
+      await forge(session);
+      assert.ok((await post('one', session)).ok);
+      const result = await call(tool, input, session);
+      assert.ok(result.ok, JSON.stringify(result));
+      await post(session, session);
+    }
+    assert.deepEqual(
+      asked.map(({ arguments: input }) => member(input ?? null, 'note')),
+      ['message', 'task', 'memory'],
+    );
   });
 
   it('the mark of a session is stored with it', async () => {

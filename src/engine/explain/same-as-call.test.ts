@@ -73,8 +73,10 @@ describe('the explanation of a call beside the call', () => {
     return {
       async verdict({ tool, input }: AskedCall, id: string): Promise<string> {
         if (session !== 'clean') {
-          const source = session === 'private' ? 'Agent' : 'Trigger';
-          await engine.handle({ session: id, text: 'x', tainted: true, source }, anOp());
+          // What a tainted session of another agent wrote is private data too.
+          const message =
+            session === 'private' ? { source: 'Agent' as const, tainted: true } : { source: 'Peer' as const };
+          await engine.handle({ session: id, text: 'x', ...message }, anOp());
         }
         asked.length = 0;
         return verdictOf(await call(tool, input, id), asked[0]?.reason);

@@ -15,7 +15,7 @@ import {
 } from '../../gateway-api/pod-api.ts';
 import type { AgentState } from '../agent-state.ts';
 import type { GatewayDeps } from '../deps.ts';
-import { isPrivateMessage } from '../../policy/private-data/sources.ts';
+import { isPrivateContent } from '../../policy/private-data/sources.ts';
 import { isUntrustedSource } from '../../policy/untrusted-source.ts';
 import { longPollSignal } from '../http/long-poll.ts';
 import { changedAssignment } from '../pods/assignment.ts';
@@ -255,7 +255,7 @@ function forReceiver(message: Envelope): PodDelivery['message'] {
 async function markByMessage(message: Envelope, { agentUid }: PodIdentity, deps: GatewayDeps): Promise<void> {
   const policy = deps.directory.byUid(agentUid)?.policy?.spec ?? {};
   const sessions = deps.sessionsOf(agentUid);
-  if (isPrivateMessage(message, policy)) await sessions.markPrivate(message.session);
+  if (isPrivateContent(message, policy)) await sessions.markPrivate(message.session);
   if (message.tainted === true || isUntrustedSource(message.source, policy)) await sessions.taint(message.session);
 }
 

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import type { Memory } from '../../agent/ports.ts';
 import { isUntrustedEntry } from '../../agent/tools/memory-access.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { isPrivateSource } from '../../policy/private-data/sources.ts';
+import { isPrivateContent } from '../../policy/private-data/sources.ts';
 import type { Decision } from '../../policy/types.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import {
@@ -183,6 +183,7 @@ async function markByRead(
   { sessionsOf }: GatewayDeps,
 ): Promise<void> {
   const sessions = sessionsOf(agentUid);
-  if (isPrivateSource('Memory', state.policy?.spec ?? {})) await sessions.markPrivate(session);
+  const content = { source: 'Memory', tainted: isUntrusted };
+  if (isPrivateContent(content, state.policy?.spec ?? {})) await sessions.markPrivate(session);
   if (isUntrusted) await sessions.taint(session);
 }

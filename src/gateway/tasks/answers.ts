@@ -14,6 +14,7 @@ import type { StoredDeadLetter } from '../../nats/dead-letters/dead-letter-write
 import type { NatsInbox } from '../../nats/inbox/inbox.ts';
 import type { Asks } from '../../nats/tasks/asks.ts';
 import type { NatsSessionStore } from '../../nats/sessions/port.ts';
+import { isPrivateContent } from '../../policy/private-data/sources.ts';
 import { isUntrustedSource } from '../../policy/untrusted-source.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';
@@ -25,7 +26,7 @@ export interface AnswersDeps {
   /** The agent with this UID, from the cache. */
   agent: (uid: string) => AgentState | undefined;
   /** The record of what the sessions of an agent have read. */
-  sessionsOf: (agentUid: string) => Pick<NatsSessionStore, 'isTainted' | 'taint'>;
+  sessionsOf: (agentUid: string) => Pick<NatsSessionStore, 'isTainted' | 'taint' | 'markPrivate'>;
   /** Requests a pod for an agent without one. */
   wake: (state: AgentState) => Promise<void>;
   /** Ends the asked agent when it is a specialist, which lives for one task. Idempotent. */
@@ -107,14 +108,16 @@ export class Answers {
     );
     const ask = taken ?? found;
     const text = ask.takenBy === message ? await asks.answerOf(agentUid, ask) : undefined;
-    await this.#taintBy(ask, agentUid);
+    await this.#markBy(ask, agentUid);
     return taskOf(ticket, ask, text);
   }
 
   /** Before the pod gets the answer: the session that asked has what the answering session had. */
-  async #taintBy({ session, tainted }: Ask, agentUid: string): Promise<void> {
+  async #markBy({ session, tainted }: Ask, agentUid: string): Promise<void> {
     const policy = this.#deps.agent(agentUid)?.policy?.spec ?? {};
-    if (tainted === true || isUntrustedSource('Reply', policy)) await this.#deps.sessionsOf(agentUid).taint(session);
+    const sessions = this.#deps.sessionsOf(agentUid);
+    if (isPrivateContent({ source: 'Reply', tainted }, policy)) await sessions.markPrivate(session);
+    if (tainted === true || isUntrustedSource('Reply', policy)) await sessions.taint(session);
   }
 
   async #end(asker: string, ticket: string, deadline: string, end: AskEnd): Promise<void> {

@@ -4,7 +4,7 @@ import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
 import { createDecider } from '../decider.ts';
 import { withApprovedConnections } from './approved-connections.ts';
 import { aSnapshot, aTool, type SnapshotChange } from '../policy.testing.ts';
-import { isPrivateMessage, isPrivateSource, PRIVATE_NETWORK_RULE } from './sources.ts';
+import { isPrivateContent, isPrivateSource, PRIVATE_NETWORK_RULE } from './sources.ts';
 import type { PolicyRequest } from '../types.ts';
 
 const AGENT = { grants: { tools: ['*'], network: ['api.example.com'] }, forge: { enabled: true } };
@@ -86,13 +86,16 @@ describe('private data in a session with untrusted content', () => {
     assert.equal(isPrivateSource(undefined, {}), false);
   });
 
-  it('a message of a tainted session of another agent is private, because it may contain what that session read', () => {
-    assert.equal(isPrivateMessage({ source: 'Agent', tainted: true }, {}), true);
-    assert.equal(isPrivateMessage({ source: 'Reply', tainted: true }, {}), true);
-    assert.equal(isPrivateMessage({ source: 'Agent' }, {}), false);
-    assert.equal(isPrivateMessage({ source: 'Trigger', tainted: true }, {}), false);
-    assert.equal(isPrivateMessage({ source: 'Agent' }, { privateData: { sources: ['Agent'] } }), true);
-    assert.equal(isPrivateMessage({ source: 'Agent', tainted: true }, { privateData: { sources: [] } }), false);
+  it('what a tainted session wrote is private by every way that it arrives, because it may contain what that session read', () => {
+    for (const source of ['Agent', 'Reply', 'Trigger', 'Schedule']) {
+      assert.equal(isPrivateContent({ source, tainted: true }, {}), true, source);
+      assert.equal(isPrivateContent({ source }, {}), false, source);
+    }
+    const named: TrustPolicySpec = { privateData: { sources: ['Mcp'] } };
+    assert.equal(isPrivateContent({ source: 'Memory', tainted: true }, named), true);
+    assert.equal(isPrivateContent({ source: 'Memory' }, named), false);
+    assert.equal(isPrivateContent({ source: 'Agent' }, { privateData: { sources: ['Agent'] } }), true);
+    assert.equal(isPrivateContent({ source: 'Agent', tainted: true }, { privateData: { sources: [] } }), false);
   });
 });
 

@@ -10,12 +10,14 @@ export function isPrivateSource(origin: string | undefined, { privateData }: Tru
   return origin !== undefined && sources.includes(origin);
 }
 
-/** Is a message private data of its session? What a tainted session wrote may contain all that it has read. */
-export function isPrivateMessage(
+/**
+ * Is what a session reads private data of that session? What a tainted session wrote may contain all that it has read, by whatever way it
+ * arrives: a message, an answer, an event, a schedule or a value of the memory.
+ */
+export function isPrivateContent(
   { source, tainted }: { source?: string | undefined; tainted?: boolean | undefined },
   policy: TrustPolicySpec,
 ): boolean {
   if (isPrivateSource(source, policy)) return true;
-  const isOfAgent = source === 'Agent' || source === 'Reply';
-  return isOfAgent && tainted === true && policy.privateData?.sources?.length !== 0;
+  return tainted === true && policy.privateData?.sources?.length !== 0;
 }

@@ -105,7 +105,7 @@ export function askedMessageTests(open: () => MessageClient): void {
     assert.deepEqual(await task(asker, next, ticket), { ticket, agent: working, state: 'Delivered' });
   });
 
-  it('the answer of a tainted session taints the session that asked, and so do its messages, whatever the pods say', async () => {
+  it('the answer of a tainted session taints the session that asked and is private data of it, and so are its messages, whatever the pods say', async () => {
     const client = open();
     const {
       asker,
@@ -113,8 +113,8 @@ export function askedMessageTests(open: () => MessageClient): void {
       names: [asking, working],
     } = await pair();
     const bus = await client.fixture.nats.connect('gateway');
-    const taintOf = ({ uid }: RunningAgent, session: string): Promise<boolean> =>
-      createSessionStore(bus, uid).isTainted(session);
+    const marksOf = ({ uid }: RunningAgent, session: string) => createSessionStore(bus, uid).marks(session);
+    const both = { tainted: true, hasPrivateData: true };
     parsed(await client.sendMessage(asking, 'ask the worker', 's-1'));
     const asked = await client.next(asker);
     const ticket = ticketOf(await ask(asker, asked, working, 'k-1'));
@@ -124,9 +124,9 @@ export function askedMessageTests(open: () => MessageClient): void {
     const append = { afterSeq: 0, items: [{ role: 'user', text: 'how much?' }], tainted: true };
     const outcome = { deliveryToken, action: 'ack', reply: '42', finishReason: 'complete', append };
     parsed(await client.postDelivery(worker, outcome, client.other), 204);
-    assert.equal(await taintOf(asker, 's-1'), false);
+    assert.deepEqual(await marksOf(asker, 's-1'), { tainted: false, hasPrivateData: false });
     assert.equal((await task(asker, asked, ticket, 20)).tainted, true);
-    assert.equal(await taintOf(asker, 's-1'), true, 'before the pod says anything');
+    assert.deepEqual(await marksOf(asker, 's-1'), both, 'before the pod says anything');
     const body = {
       deliveryToken: asked.deliveryToken,
       draft: { to: working, session: 'next', text: 'hello' },
@@ -136,7 +136,7 @@ export function askedMessageTests(open: () => MessageClient): void {
     receiptOf(more);
     const next = await client.next(worker);
     assert.deepEqual([next.message.tainted, next.session?.history?.tainted], [true, true]);
-    assert.equal(await taintOf(worker, next.message.session), true);
+    assert.deepEqual(await marksOf(worker, next.message.session), both);
     parsed(await answer(worker, next, 'done'), 204);
     parsed(await answer(asker, asked, 'done'), 204);
   });

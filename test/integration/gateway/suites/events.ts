@@ -302,7 +302,7 @@ export function eventTests(open: () => MessageClient): void {
     );
   });
 
-  it('the event of a tainted session taints the sessions that get it, and that of another one does not', async () => {
+  it('the event of a tainted session taints the sessions that get it and is private data of them, and that of another one is neither', async () => {
     const shop = await agent(
       { grants: { tools: TOOLS, events: { publish: ['shop-7.>'] } } },
       { tainted: { deny: [] } },
@@ -323,6 +323,9 @@ export function eventTests(open: () => MessageClient): void {
       const { message, deliveryToken: received } = await open().next(watcher);
       assert.equal(message.text, session);
       parsed(await open().postDelivery(watcher, { ...end, deliveryToken: received }), 204);
+      const bus = await open().fixture.nats.connect('gateway');
+      const { hasPrivateData } = await createSessionStore(bus, watcher.uid).marks(message.session);
+      assert.equal(hasPrivateData, tainted);
       return message.tainted;
     };
     assert.equal(await publishFrom('s-tainted', true), true);
