@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { NUMBERS_INTERVAL_MS } from '../../src/operator/agent/deferral/status-throttle.ts';
 import { TYPES } from '../../src/operator/kube/types.ts';
 import { NEVER_ABORTED } from '../../test/support/stubs.ts';
 import { poll } from '../../test/support/poll.ts';
 import { quantile } from '../baseline/baseline.ts';
 import { measureQuiet, restart } from './idle.ts';
+import { observeCalls } from './support/operator-calls.ts';
 import { runAtRate, type Times } from './support/agents.ts';
 import type { LoadReport } from './support/load.ts';
 import { residentBytes } from './support/processes.ts';
@@ -62,6 +64,7 @@ export async function* benchAgentsAtScale(options: ScaleOptions): AsyncGenerator
   yield await measureMessages(bench, what);
   yield await measureAssets(bench, what, idle);
   yield await measureMemory(bench, what, empty.heap);
+  await writtenCounts(cluster);
   yield await measureEdit(bench, what);
   const quiet = { cluster: cluster.kube, agents, quietSeconds: options.quietSeconds, maxCpuPercent: QUIET_PERCENT };
   const endLoad = measure();
@@ -143,6 +146,20 @@ async function measureMemory({ cluster, options }: Bench, what: string, emptyHea
       note: gatewayNote,
     }),
   ];
+}
+
+/**
+ * Waits until the operator has written the counts that the messages changed into the statuses. It does so every five minutes at most, for each
+ * agent at another time, so their writes would be counted with whatever is measured then.
+ */
+async function writtenCounts({ kube }: ScaleCluster): Promise<void> {
+  await sleep(NUMBERS_INTERVAL_MS);
+  const isQuiet = async () => {
+    const end = await observeCalls(kube);
+    await sleep(SETTLE_MS);
+    return (await end()).writes === 0;
+  };
+  await poll('the last write of a count', isQuiet, { timeoutMs: TIMEOUT_MS });
 }
 
 /** Edits every policy at once: the operator reconciles all agents, and the gateways send all assignments again. */

@@ -10,7 +10,7 @@ import {
 } from '../read-servers.ts';
 import { httpChannel } from './http-channel.ts';
 import { ProcessTransport } from './process-transport.ts';
-import { type ServerChannel, ServerConnection } from './server-connection.ts';
+import { isModernServer, type ServerChannel, ServerConnection } from './server-connection.ts';
 import { startServerCommand, startServerProcess } from './server-process.ts';
 
 export interface OpenServerDeps {
@@ -27,12 +27,21 @@ export async function openServer(
   { clock, token, launcher }: OpenServerDeps,
   op: CallOptions,
 ): Promise<ServerConnection> {
-  const channel =
-    'url' in server
-      ? httpChannel(server, tokenOf(server, token), { clock, fetch })
-      : await processChannel(server, clock, launcher);
   const listing = { name: server.name, isElsewhere: isElsewhere(server) };
-  return ServerConnection.open({ server: listing, channel, clock }, op);
+  const open = async (isModern: boolean): Promise<ServerConnection> => {
+    const channel =
+      'url' in server
+        ? httpChannel(server, tokenOf(server, token), { clock, fetch })
+        : await processChannel(server, clock, launcher);
+    return ServerConnection.open({ server: listing, channel, clock, isModern }, op);
+  };
+  try {
+    return await open(false);
+  } catch (error) {
+    // Its process has ended, and it does not take the other handshake in the same one.
+    if (isModernServer(error)) return open(true);
+    throw error;
+  }
 }
 
 /** Throws TEMPER_MCP_SERVER_FAILED without the variable: a server must not be asked as another caller than the user configured. */

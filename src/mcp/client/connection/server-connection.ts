@@ -1,6 +1,7 @@
 import {
   Client,
   ProtocolError,
+  UnsupportedProtocolVersionError,
   SdkError,
   SdkErrorCode,
   type StandardSchemaV1,
@@ -40,7 +41,12 @@ export interface ServerConnectionDeps {
   server: ListingServer;
   channel: ServerChannel;
   clock: Clock;
+  /** The server has said that it knows no older revision of the protocol, so it has all the time to start. */
+  isModern?: boolean;
 }
+
+/** The first revision without the handshake of the older ones. */
+const MODERN_REVISION = '2026-07-28';
 
 /** The schema of the SDK for lists refuses a whole list for one tool. */
 const ANY_RESULT: StandardSchemaV1<unknown, JsonObject> = {
@@ -70,7 +76,9 @@ export class ServerConnection implements AsyncDisposable {
     this.#deps = deps;
     this.#client = new Client(CLIENT, {
       capabilities: {},
-      versionNegotiation: { mode: 'auto', probe: { timeoutMs: PROBE_TIMEOUT_MS } },
+      versionNegotiation: deps.isModern
+        ? { mode: { pin: MODERN_REVISION }, probe: { timeoutMs: OPEN_TIMEOUT_MS } }
+        : { mode: 'auto', probe: { timeoutMs: PROBE_TIMEOUT_MS } },
       jsonSchemaValidator: NO_VALIDATOR,
       inputRequired: { autoFulfill: false },
       listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged: () => this.#onListChanged() } },
@@ -165,6 +173,8 @@ export class ServerConnection implements AsyncDisposable {
   #failureOf(error: unknown, what: string): TemperError {
     const known = temperErrorIn(error);
     if (known !== undefined) return known;
+    // The SDK closes the channel of a server that refuses the handshake.
+    if (error instanceof ProtocolError) return this.#failed(`${what}: ${messageOf(error, 500)}`, error);
     const ended = this.#deps.channel.problem();
     if (ended !== undefined) return typeof ended === 'string' ? this.#failed(ended) : ended;
     return this.#failed(`${what}: ${messageOf(error, 500)}`, error);
@@ -174,6 +184,15 @@ export class ServerConnection implements AsyncDisposable {
     const message = `MCP server "${this.#deps.server.name}": ${printable(reason, 1_000)}`;
     return new TemperError('TEMPER_MCP_SERVER_FAILED', message, cause === undefined ? {} : { cause });
   }
+}
+
+/**
+ * Did the server refuse the handshake of the older revisions? One that starts slowly answers the question for the newer one after the client
+ * has taken its silence for an older server.
+ */
+export function isModernServer(error: unknown): boolean {
+  const { cause } = error as { cause?: unknown };
+  return cause instanceof UnsupportedProtocolVersionError;
 }
 
 /** The SDK wraps the errors of a channel while it agrees on a revision of the protocol. */

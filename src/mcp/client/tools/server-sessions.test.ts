@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { before, describe, it } from 'node:test';
 import { PROCESS_TRICKS, trickTest } from '../../../../test/fixtures/mcp/tricks.ts';
@@ -98,6 +100,25 @@ async function listsNot(name: string, trick = 'schema'): Promise<void> {
   assert.ok(refused.some(({ remoteName }) => remoteName === name));
   assert.ok(!tools.some(({ remoteName }) => remoteName === name));
 }
+
+describe('opening an MCP server', () => {
+  it('a server of the newest revision may answer its first question later than an older one would', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'temper-slow-server-'));
+    try {
+      const program = join(FOLDER, 'slow-modern-server.ts');
+      const started = join(folder, 'started');
+      const server = { ...hostile(''), program, arguments: [started], read: [folder], write: [folder] };
+      await using connection = await openServer(server, deps, callOptions());
+      const { tools } = await connection.tools(callOptions());
+      assert.deepEqual(
+        tools.map(({ name }) => name),
+        ['h_echo'],
+      );
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+});
 
 const OTHER_DIGEST = `sha256:${'0'.repeat(64)}` as const;
 
