@@ -192,6 +192,29 @@ describe('a tool with an HTTP backend', () => {
     await failsWith('TEMPER_TOOL_INPUT_INVALID', long, /more than 8192 characters/);
   });
 
+  it('an argument that repeats a parameter of the URL is refused before anything is sent', async () => {
+    let requests = 0;
+    answer = (_request, response) => {
+      requests += 1;
+      response.writeHead(204).end();
+    };
+    const url = 'https://api.example.com/v1/rows?scope=public&filter[owner]=me';
+    const rows = (input: JsonObject) => call(input, { url, backend: { url, method: 'GET' } });
+    for (const name of ['scope', 'Scope', 'scope[]', 'filter', 'filter[owner]']) {
+      const refused = rows({ text: 'x', [name]: 'private' });
+      await failsWith(
+        'TEMPER_TOOL_INPUT_INVALID',
+        refused,
+        /argument "[^"]+" of "find" may not repeat the parameter "/,
+      );
+    }
+    const next = /"scope", which the manifest fixes in spec\.backend\.http\.url; call the tool without this argument$/;
+    await failsWith('TEMPER_TOOL_INPUT_INVALID', rows({ scope: ['public', 'private'] }), next);
+    assert.equal(requests, 0);
+    assert.equal(await rows({ scope: null, scopes: 'a', '[scope]': 1 }), null);
+    assert.equal(requests, 1);
+  });
+
   it('a connection without a usable credential sends nothing', async () => {
     const missing = connection({ credentialFile: join(folder, 'none') });
     await failsWith('TEMPER_CONNECTION_UNAUTHORIZED', call({}, { connection: missing }), /"search" has no credential/);

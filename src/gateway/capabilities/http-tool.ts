@@ -44,6 +44,7 @@ interface HttpToolDeps {
 const LIMITS: JsonLimits = { values: 100_000, depth: 64 };
 const MAX_URL = 8_192;
 const MAX_MESSAGE = 500;
+const MAX_NAME = 100;
 
 /** Calls the tool for the message of a delivery. Throws what `exchange` throws, the errors of egress and those of the credential. */
 export async function callHttpTool(
@@ -114,6 +115,7 @@ function requestOf(
     return { url: url.href, method, headers: sent, body: JSON.stringify(input) };
   }
   const target = new URL(url);
+  assertNoneFixed(name, url, input);
   for (const [key, value] of Object.entries(input)) addParameter(target.searchParams, key, value);
   if (target.href.length > MAX_URL)
     throw new TemperError(
@@ -121,6 +123,24 @@ function requestOf(
       `the arguments of "${name}" make a URL of more than ${MAX_URL} characters`,
     );
   return { url: target.href, method, headers: common };
+}
+
+/** Throws for an argument that the endpoint could read in place of a parameter that the manifest fixed in the URL. */
+function assertNoneFixed(name: string, url: URL, input: JsonObject): void {
+  const fixed = new Map([...url.searchParams.keys()].map((key) => [parameterName(key), key]));
+  for (const [argument, value] of Object.entries(input)) {
+    const parameter = value === null ? undefined : fixed.get(parameterName(argument));
+    if (parameter === undefined) continue;
+    throw new TemperError(
+      'TEMPER_TOOL_INPUT_INVALID',
+      `argument "${printable(argument, MAX_NAME)}" of "${name}" may not repeat the parameter "${printable(parameter, MAX_NAME)}", which the manifest fixes in spec.backend.http.url; call the tool without this argument`,
+    );
+  }
+}
+
+/** Endpoints differ in what they take for one parameter: some ignore the case, and some read `a[]` and `a[x]` as parts of `a`. */
+function parameterName(key: string): string {
+  return key.replace(/\[.*$/s, '').toLowerCase();
 }
 
 /** A list is one parameter for each item; an object is its JSON text; null is left out. */
