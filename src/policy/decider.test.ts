@@ -321,6 +321,15 @@ describe('constraints of a level', () => {
     for (const args of [{ remotes: ['origin', 'git@example.com:r.git'] }, { clone: { from: { url: 'ssh://h/r' } } }]) {
       assert.equal(outcome(git('vcs:read', args), { level: 'sandboxed' }), 'Deny constraint.git');
     }
+    for (const remote of ['evil.example:x.git', 'ext::sh -c id', '//host/x.git', 'git fetch evil.example:x']) {
+      for (const args of [{ remote }, { args: ['fetch', [remote]] }, { clone: [{ from: { url: remote } }] }]) {
+        assert.equal(outcome(git('vcs:read', args), { level: 'sandboxed' }), 'Deny constraint.git', remote);
+        assert.equal(outcome(git('vcs:read', args), { level: 'restricted' }), 'Allow grant.tools', remote);
+      }
+    }
+    for (const text of ['HEAD:path', 'main:src/x.ts', 'stash@{0}', 'C:\\a', 'a:b', ':(glob)*', 'feature/a.b:file']) {
+      assert.equal(outcome(git('vcs:read', { args: [text] }), { level: 'sandboxed' }), 'Allow grant.tools', text);
+    }
     assert.equal(outcome(git('vcs:commit', { message: 'why' }), { level: 'sandboxed' }), 'Allow grant.tools');
     const clone = aTool({
       name: 'git_clone',

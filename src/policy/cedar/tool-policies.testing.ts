@@ -148,6 +148,9 @@ function levelPolicies(agent: AgentSpec, policy: TrustPolicySpec): string[] {
   const namesRemote = either([
     like('context.remote', '*://*'),
     `${like('context.remote', '*@*:*')} && !(${like('context.remote', '@*')})`,
+    like('context.remote', '*.*:*'),
+    like('context.remote', '*::*'),
+    like('context.remote', '//*'),
   ]);
   return [
     forbid('Tool', `${anyLimit((limit) => `!${limit}.categories.contains(resource.category)`)} && !${exempt}`),

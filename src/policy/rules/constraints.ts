@@ -1,6 +1,7 @@
 import { isJsonObject } from '../../lib/json.ts';
 import type { Json } from '../../lib/json.ts';
 import { describeLimit, levelHint } from '../constraints/constrained-level.ts';
+import { namesGitRemote } from '../detect/git-remotes.ts';
 import { hostViolation, networkRules } from './network.ts';
 import { commandLine, programOf } from '../patterns/command-lines.ts';
 import type { PreparedPolicy } from '../prepare.ts';
@@ -173,7 +174,9 @@ function gitRule({ level }: PreparedPolicy): Rule<ToolRuleInput> {
         );
       }
       if (mode === 'LocalOnly' && namesRemote(request)) {
-        return deny(`Tool "${request.name}" names a remote, and ${describeLimit(level, 'git')}.`);
+        return deny(
+          `Tool "${request.name}" names a remote, and ${describeLimit(level, 'git')}; write a path with ./ before it, and a revision with a dot in full, such as refs/tags/1.2:file.`,
+        );
       }
       return undefined;
     },
@@ -187,16 +190,13 @@ function isVersionControl({ category, does }: ToolRuleInput): boolean {
 }
 
 /**
- * True when an argument at any depth, names of members included, contains a URL or `user@host:path`. The name of the tool is not considered,
- * but for the message of a commit, which is a text.
+ * True when an argument at any depth, names of members included, names a remote. The name of the tool is not considered, but for the message
+ * of a commit, which is a text.
  */
 function namesRemote({ name: tool, forged, texts }: ToolRuleInput): boolean {
-  return texts.some(({ name, text }) => {
-    if (tool === 'git_commit' && !forged && name === 'message') return false;
-    if (text.includes('://')) return true;
-    const at = text.indexOf('@');
-    return at > 0 && text.indexOf(':', at) > at;
-  });
+  return texts.some(
+    ({ name, text }) => !(tool === 'git_commit' && !forged && name === 'message') && namesGitRemote(text),
+  );
 }
 
 function approvalRule({ level }: PreparedPolicy): Rule<ToolRuleInput> {
