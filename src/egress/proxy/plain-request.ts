@@ -1,4 +1,4 @@
-import { type IncomingMessage, request as sendRequest, type ServerResponse } from 'node:http';
+import { type ClientRequest, type IncomingMessage, request as sendRequest, type ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
@@ -65,10 +65,21 @@ async function forward(
   await connection.count('sent', lengthOf(headers));
   // A target may answer before it has the whole body; the end of the response decides.
   pipeline(request, metered(connection, 'sent'), sending, { signal }).catch(() => undefined);
-  const [received] = (await once(sending, 'response', { signal })) as [IncomingMessage];
+  const received = await responseTo(sending, signal);
   await connection.count('received', lengthOf(received.rawHeaders));
   response.writeHead(received.statusCode ?? 502, headersForClient(received.rawHeaders));
   await pipeline(received, metered(connection, 'received'), response, { signal });
+}
+
+/** Throws TEMPER_FETCH_FAILED when the target switches protocols: Node then closes the request without a response and without an error. */
+async function responseTo(sending: ClientRequest, signal: AbortSignal): Promise<IncomingMessage> {
+  const message = 'the target switched protocols (101), which the proxy refuses; use a URL that answers over HTTP/1.1';
+  const switched = new TemperError('TEMPER_FETCH_FAILED', message);
+  const closed = new Promise<never>((_resolve, reject) => sending.once('close', () => reject(switched)));
+  const response = once(sending, 'response', { signal }) as Promise<[IncomingMessage]>;
+  const [received] = await Promise.race([response, closed]);
+  if (received.statusCode === 101) throw switched;
+  return received;
 }
 
 function lengthOf(headers: readonly string[]): number {

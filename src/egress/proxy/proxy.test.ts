@@ -339,6 +339,21 @@ describe('a plain request through the proxy', { timeout: 600_000 }, () => {
       assert.match(await get('http://api.example.com/'), /^HTTP\/1\.1 502 .*TEMPER_FETCH_FAILED/s, answer.slice(0, 40));
     }
   });
+
+  it('a host that switches protocols is an error of the request, and frees its place', async () => {
+    await start({ limits: { perAgent: 1 } });
+    const upgrade = 'Connection: upgrade\r\nUpgrade: websocket\r\n';
+    for (const headers of [upgrade, '', 'Upgrade: websocket\r\n']) {
+      test.handler = (request) => void request.socket.write(`HTTP/1.1 101 Switching Protocols\r\n${headers}\r\n`);
+      assert.match(
+        await get('http://api.example.com/'),
+        /^HTTP\/1\.1 502 .*TEMPER_FETCH_FAILED.*protocols \(101\)/s,
+        headers,
+      );
+    }
+    for (const line of await auditLines(3)) assert.equal(line['outcome'], 'TEMPER_FETCH_FAILED');
+    assert.equal(test.connections.size, 0);
+  });
 });
 
 describe('clients that hold the proxy up', { timeout: 600_000 }, () => {
