@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { parse } from 'yaml';
-import { clientScenarios, CONFORMANCE_TOOLS, runConformance } from '../support/mcp/conformance.ts';
+import { clientScenarios, CONFORMANCE_TOOLS, runConformance, TIMED_SCENARIOS } from '../support/mcp/conformance.ts';
 import { plainEnvironment, ROOT, startTemper } from './command.ts';
 import { doublingAgent, doublingScript } from './doubling-agent.ts';
 import { bridgeTo } from './http-bridge.ts';
@@ -45,12 +45,20 @@ describe('the MCP client of temper run', () => {
 
   it('the baseline names each scenario of the official conformance suite that is not run', async () => {
     const { client } = parse(await readFile(BASELINE, 'utf8')) as { client: string[] };
-    assert.deepEqual([...scenarios, ...client].sort(), (await clientScenarios()).sort());
+    assert.deepEqual([...scenarios, ...TIMED_SCENARIOS.names, ...client].sort(), (await clientScenarios()).sort());
   });
 
+  const passes = async (scenario: string): Promise<void> => {
+    const command = `${process.execPath} ${CLIENT}`;
+    await suite(['client', '--command', command, '--scenario', scenario, '--timeout', '240000']);
+  };
+
   for (const scenario of scenarios)
-    it(`a server that a user configured and accepted passes the scenario ${scenario}`, async () => {
-      const command = `${process.execPath} ${CLIENT}`;
-      await suite(['client', '--command', command, '--scenario', scenario, '--timeout', '240000']);
-    });
+    it(`a server that a user configured and accepted passes the scenario ${scenario}`, () => passes(scenario));
+
+  const skip = process.env[TIMED_SCENARIOS.variable] === '1' ? false : 'make chaos runs it alone';
+  for (const scenario of TIMED_SCENARIOS.names)
+    it(`a server that a user configured and accepted passes the timed scenario ${scenario}`, { skip }, () =>
+      passes(scenario),
+    );
 });

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { describe, it } from 'node:test';
 import { parse } from 'yaml';
-import { clientScenarios, runConformance } from '../../support/mcp/conformance.ts';
+import { clientScenarios, runConformance, TIMED_SCENARIOS } from '../../support/mcp/conformance.ts';
 
 const FIXTURES = resolve(import.meta.dirname, '../../fixtures/mcp');
 /** Those in which a server without OAuth, or one with a documented token endpoint, is called. */
@@ -13,12 +13,18 @@ describe('the MCP client of a gateway', () => {
   it('the baseline names each scenario of the official conformance suite that is not run', async () => {
     const text = await readFile(resolve(FIXTURES, 'conformance-gateway-baseline.yaml'), 'utf8');
     const { client } = parse(text) as { client: string[] };
-    assert.deepEqual([...SCENARIOS, ...client].sort(), (await clientScenarios()).sort());
+    assert.deepEqual([...SCENARIOS, ...TIMED_SCENARIOS.names, ...client].sort(), (await clientScenarios()).sort());
   });
 
+  const passes = async (scenario: string): Promise<void> => {
+    const command = `${process.execPath} ${resolve(FIXTURES, 'conformance-gateway-client.ts')}`;
+    await runConformance(['client', '--command', command, '--scenario', scenario, '--timeout', '120000'], {});
+  };
+
   for (const scenario of SCENARIOS)
-    it(`a server behind the egress proxy passes the scenario ${scenario}`, async () => {
-      const command = `${process.execPath} ${resolve(FIXTURES, 'conformance-gateway-client.ts')}`;
-      await runConformance(['client', '--command', command, '--scenario', scenario, '--timeout', '120000'], {});
-    });
+    it(`a server behind the egress proxy passes the scenario ${scenario}`, () => passes(scenario));
+
+  const skip = process.env[TIMED_SCENARIOS.variable] === '1' ? false : 'make chaos runs it alone';
+  for (const scenario of TIMED_SCENARIOS.names)
+    it(`a server behind the egress proxy passes the timed scenario ${scenario}`, { skip }, () => passes(scenario));
 });

@@ -66,6 +66,9 @@ export async function runConformance(
   return stripVTControlCharacters(stdout);
 }
 
+/** Scenarios for clients that measure time. With the variable the tests run them: `make chaos` does, each alone. */
+export const TIMED_SCENARIOS = { names: ['sse-retry'], variable: 'TIMED_SCENARIOS' } as const;
+
 /** The names of the scenarios for clients. */
 export async function clientScenarios(): Promise<string[]> {
   return (await runConformance(['list', '--client'], {})).match(/(?<=^ +- )\S+/gm) ?? [];
