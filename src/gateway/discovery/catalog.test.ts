@@ -32,6 +32,7 @@ function aTool(artifact: ToolArtifact, agent?: string): EmergentTool {
 
 function aCatalog(isDeactivated: (agent: string, digest: Digest) => boolean = () => false) {
   const lines: string[] = [];
+  const changed: string[] = [];
   const objects = new Map<string, EmergentTool>();
   let reads = 0;
   const log = createLogger({
@@ -42,6 +43,7 @@ function aCatalog(isDeactivated: (agent: string, digest: Digest) => boolean = ()
   const library = new WatchedCatalog({
     log,
     isServed: () => true,
+    onChange: (namespace) => changed.push(namespace),
     sources: { get: async () => undefined },
     isDeactivated: (_namespace, agent, digest) => isDeactivated(agent, digest),
     async read(_namespace, name) {
@@ -56,7 +58,7 @@ function aCatalog(isDeactivated: (agent: string, digest: Digest) => boolean = ()
   };
   const found = (query: string): number =>
     search({ query }, { indexes: [library.index(NAMESPACE)], permits: () => true }).length;
-  return { library, lines, objects, put, found, reads: () => reads };
+  return { library, lines, changed, objects, put, found, reads: () => reads };
 }
 
 describe('the catalog of the gateway', () => {
@@ -116,26 +118,45 @@ describe('the catalog of the gateway', () => {
     assert.equal(promoted[0]?.digest, own.spec.digest);
   });
 
-  it('a namespace has at most 5,000 entries, the limit is logged once, and deletions allow further entries', () => {
+  const change = (
+    number: number,
+    type: 'added' | 'deleted',
+    description = `word${'x'.repeat(number % 7)} ${number}`,
+  ) => {
+    const metadata = { name: `c-${number}`, namespace: NAMESPACE };
+    const object = pruneCapability({ metadata, spec: { type: 'Skill', description } } as never);
+    const key = keyOf(object);
+    return type === 'added' ? { type, key, object } : { type, key, object, tombstone: false };
+  };
+
+  it('a namespace has at most 5,000 entries, and the limit is logged once', () => {
     const { library, lines, found } = aCatalog();
-    const change = (number: number, type: 'added' | 'deleted') => {
-      const object = pruneCapability({
-        metadata: { name: `c-${number}`, namespace: NAMESPACE },
-        spec: { type: 'Skill', description: `word${'x'.repeat(number % 7)} ${number}` },
-      } as never);
-      library.capabilityChanged(
-        type === 'added'
-          ? { type, key: keyOf(object), object }
-          : { type, key: keyOf(object), object, tombstone: false },
-      );
-    };
-    for (let number = 0; number < 5_010; number += 1) change(number, 'added');
+    for (let number = 0; number < 5_010; number += 1) library.capabilityChanged(change(number, 'added'));
     assert.equal(library.index(NAMESPACE).size, 5_000);
     assert.equal(lines.filter((line) => line.includes('the catalog limit')).length, 1);
-    assert.equal(found('5009'), 0);
-    change(0, 'deleted');
-    change(5_009, 'added');
-    assert.equal(found('5009'), 1);
+    assert.deepEqual([found('4999'), found('5000'), found('5009')], [1, 0, 0]);
+    for (let number = 0; number < 20; number += 1) library.capabilityChanged(change(number, 'deleted'));
+    assert.equal(library.index(NAMESPACE).size, 4_990);
+    assert.deepEqual([found('5000'), found('5009')], [1, 1]);
+  });
+
+  it('entries beyond the limit take the places of deleted ones, in their order and with their latest text', async () => {
+    const { library, put, found, changed } = aCatalog();
+    for (let number = 0; number < 5_003; number += 1) library.capabilityChanged(change(number, 'added'));
+    put(aTool(anArtifact('double_it')));
+    library.capabilityChanged(change(5_000, 'added', 'changed since'));
+    library.capabilityChanged(change(5_001, 'deleted'));
+    assert.deepEqual([found('changed'), found('5002'), found('double'), changed.length], [0, 0, 0, 0]);
+    library.capabilityChanged(change(7, 'deleted'));
+    assert.deepEqual([found('changed'), found('5002'), found('double')], [1, 0, 0]);
+    library.capabilityChanged(change(8, 'deleted'));
+    assert.deepEqual([found('5001'), found('5002'), found('double')], [0, 1, 0]);
+    const version = library.version(NAMESPACE, 'analyst');
+    library.capabilityChanged(change(9, 'deleted'));
+    assert.deepEqual([found('double'), changed], [1, [NAMESPACE]]);
+    assert.notEqual(library.version(NAMESPACE, 'analyst'), version);
+    assert.equal((await library.tools(NAMESPACE, 'analyst')).length, 1);
+    assert.equal(library.index(NAMESPACE).size, 5_000);
   });
 
   it('objects that violate the schema have no entry and cause no error', () => {

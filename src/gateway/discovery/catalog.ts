@@ -38,7 +38,7 @@ export interface WatchedCatalogOptions {
   log: Logger;
 }
 
-/** Entries per namespace. Further objects are omitted until entries were deleted and they change. */
+/** Entries per namespace. Further objects are omitted until others leave. */
 const MAX_ENTRIES = 5_000;
 /** Promoted tools per pod, the agent's own before shared ones. */
 const MAX_PROMOTED = 100;
@@ -49,6 +49,8 @@ interface NamespaceCatalog {
   tools: Map<string, PromotedTool>;
   /** By agent; empty after each change of `tools`. */
   versions: Map<string, string>;
+  /** By key, what indexes an object beyond the limit. The stores of the watches have these objects anyway. */
+  omitted: Map<string, () => void>;
   full: boolean;
 }
 
@@ -66,15 +68,27 @@ export class WatchedCatalog implements CapabilityCatalog {
   }
 
   capabilityChanged(change: Change<CatalogObject>): void {
-    this.#put(`capabilities/${change.key}`, change);
+    this.#applyCapability(change);
+    this.#enterOmitted(change.object.metadata.namespace ?? '');
   }
 
   /** Call it for a changed object, and for one whose Approvals changed. */
   toolChanged(change: Pick<Change<PromotedTool>, 'object' | 'key' | 'type'>): void {
+    this.#applyTool(change);
+    this.#enterOmitted(change.object.metadata.namespace ?? '');
+  }
+
+  #applyCapability({ object, key, type }: Change<CatalogObject>): void {
+    const enter = () => void this.#put(`capabilities/${key}`, { type, object, enter });
+    enter();
+  }
+
+  #applyTool(change: Pick<Change<PromotedTool>, 'object' | 'key' | 'type'>): void {
     const { object, key, type } = change;
     const namespace = object.metadata.namespace ?? '';
     const isServed = type !== 'deleted' && object.entry !== undefined && this.#options.isServed(object);
-    const indexed = this.#put(`emergenttools/${key}`, { type: isServed ? type : 'deleted', object });
+    const enter = () => this.#applyTool({ object, key, type });
+    const indexed = this.#put(`emergenttools/${key}`, { type: isServed ? type : 'deleted', object, enter });
     const { tools, versions } = this.#catalogOf(namespace);
     const before = tools.get(key);
     if (indexed && object.runnable === true) tools.set(key, object);
@@ -132,25 +146,40 @@ export class WatchedCatalog implements CapabilityCatalog {
   }
 
   /** Returns true when the entry is indexed afterwards. */
-  #put(key: string, { type, object }: Pick<Change<CatalogObject>, 'type' | 'object'>): boolean {
+  #put(
+    key: string,
+    { type, object, enter }: Pick<Change<CatalogObject>, 'type' | 'object'> & { enter: () => void },
+  ): boolean {
     const namespace = object.metadata.namespace ?? '';
     const catalog = this.#catalogOf(namespace);
-    const { index } = catalog;
+    const { index, omitted } = catalog;
     if (type === 'deleted' || object.entry === undefined) {
       index.delete(key);
+      omitted.delete(key);
       return false;
     }
     if (index.size >= MAX_ENTRIES && !index.has(key)) {
       if (!catalog.full)
         this.#options.log.warn(
           { namespace, entries: index.size },
-          'the catalog limit of this namespace is reached; further objects are omitted',
+          'the catalog limit of this namespace is reached; further objects are omitted until others are deleted',
         );
       catalog.full = true;
+      omitted.set(key, enter);
       return false;
     }
     index.set(key, object.entry);
     return true;
+  }
+
+  /** Objects that left make place for those that were omitted first. */
+  #enterOmitted(namespace: string): void {
+    const { index, omitted } = this.#catalogOf(namespace);
+    for (const [key, enter] of omitted) {
+      if (index.size >= MAX_ENTRIES) return;
+      omitted.delete(key);
+      enter();
+    }
   }
 
   #catalogOf(namespace: string): NamespaceCatalog {
@@ -160,6 +189,7 @@ export class WatchedCatalog implements CapabilityCatalog {
       index: new LexicalIndex(),
       tools: new Map(),
       versions: new Map(),
+      omitted: new Map(),
       full: false,
     };
     this.#catalogs.set(namespace, created);
