@@ -123,6 +123,16 @@ describe('the bridge to an MCP server of the platform', {
       await close(other);
     });
 
+  it('the standard error of a server is in the error of its call, and in no line of the log', async () => {
+    const before = warnings.length;
+    const { id } = await open();
+    const crashed = await attempt(id, 'crash');
+    assert.match(crashed.text, /the process exited .*; its standard error begins: it .* crashes/);
+    assert.equal((await attempt(id, 'say')).status, 404);
+    assert.match(JSON.stringify(warnings.slice(before)), /the process exited/);
+    assert.doesNotMatch(JSON.stringify(warnings), /standard error|crashes/);
+  });
+
   it('nothing that a server started outlives its session', async () => {
     const hostile = await open();
     await attempt(hostile.id, 'detach');

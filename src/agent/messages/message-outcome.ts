@@ -78,6 +78,14 @@ export function callErrorOutcome(error: unknown): MessageOutcome {
   return { ...outcome, reply: callReplyText({ ok: false, error: { code, message: messageOf(error, 1_000) } }) };
 }
 
+/**
+ * The members of a log line about the error. What becomes the reply may quote the output of a program or of a tool, which enters no log: the
+ * reply has it.
+ */
+export function loggedError(error: unknown, { end }: MessageOutcome): object {
+  return end === 'answer' && isTemperError(error) ? { code: error.code, end } : { error, end };
+}
+
 function retryAfter(error: unknown): number {
   const retry = isTemperError(error) ? error.retry : 'backoff';
   return typeof retry === 'number' ? Math.min(retry, MAX_RETRY_MS) : RETRY_MS;

@@ -69,7 +69,7 @@ async function exchange(
   response.once('close', () => session.forget(id));
   const answered = await session.ask(id, message);
   // As a server that has forgotten a session answers, so that the client opens another one.
-  if (answered === undefined) throw new Refusal(404, `the session has ended: ${session.ended ?? 'it was closed'}`);
+  if (answered === undefined) throw new Refusal(404, `the session has ended: ${session.failure ?? 'it was closed'}`);
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answered));
 }
 

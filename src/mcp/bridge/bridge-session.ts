@@ -32,8 +32,14 @@ export class BridgeSession implements AsyncDisposable {
     return session;
   }
 
-  /** Why the process has ended, with untrusted text; undefined while it runs. */
+  /** Why the process has ended; undefined while it runs. */
   get ended(): string | undefined {
+    const { ended } = this.#process;
+    return ended === undefined ? undefined : printable(ended, 1_000);
+  }
+
+  /** The same for the caller, with the beginning of the standard error: untrusted text that enters no log. */
+  get failure(): string | undefined {
     const { ended, stderr } = this.#process;
     if (ended === undefined) return undefined;
     return printable(stderr === '' ? ended : `${ended}; its standard error begins: ${stderr}`, 1_000);

@@ -10,7 +10,7 @@ export interface BridgeSessionsDeps {
   /** Sessions at the same time. */
   max: number;
   clock: Clock;
-  /** Called when the process of a session has ended, with untrusted text. */
+  /** Called when the process of a session has ended, with the reason and none of its output. */
   onEnded(reason: string): void;
 }
 

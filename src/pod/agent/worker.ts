@@ -12,6 +12,7 @@ import { traceIdOf } from '../../telemetry/traceparent.ts';
 import { createPodEngine, engineVersion, type PodEngine, type PodEngineDeps } from './pod-engine.ts';
 import {
   callErrorOutcome,
+  loggedError,
   type MessageOutcome,
   replyOutcome,
   errorOutcome,
@@ -140,7 +141,7 @@ export class Worker {
     const { shutdownSignal } = this.#deps;
     if (shutdownSignal.aborted) return { end: 'retry', delayMs: 0, code: 'TEMPER_CANCELLED' };
     const outcome = call === undefined ? errorOutcome(error) : callErrorOutcome(error);
-    const fields = { error, end: outcome.end };
+    const fields = loggedError(error, outcome);
     this.#log[outcome.end === 'answer' ? 'info' : 'warn'](fields, 'the engine failed to handle a message');
     return outcome;
   }
