@@ -7,6 +7,7 @@ import { eventTools } from '../agent/tools/events/event-tools.ts';
 import { askTools } from '../agent/tools/ask-tool.ts';
 import { sendTool } from '../agent/tools/send-tool.ts';
 import { createMemoryTools } from '../agent/tools/memory-tools.ts';
+import { DEFAULT_OUTPUT_TOKENS } from '../api/limits/output-tokens.ts';
 import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
 import { discoverTool } from '../discovery/discover-tool.ts';
 import { sessionDiscovery } from '../discovery/session-discovery.ts';
@@ -41,8 +42,6 @@ import type { EngineAgent, EnginePorts } from './ports.ts';
 
 /** Author recorded for imported tools: unknown, and never the name of a configured model. */
 const IMPORT_AUTHOR = 'package';
-
-const DEFAULT_OUTPUT_TOKENS = 4_096;
 
 /** Shared dependencies of the components of one engine. */
 export interface EngineContext {

@@ -45,7 +45,7 @@ const IDLE_TIMEOUT_MS = 60_000;
 const MAX_RESPONSE_BYTES = 33_554_432;
 const MAX_ERROR_BYTES = 65_536;
 const STREAM_LIMITS: LineLimits = { lineBytes: 4_194_304, totalBytes: 67_108_864 };
-/** Of a pod that works on sixteen messages: each may stream an answer, store items and send reports while the two long polls wait. */
+/** Of a pod that works on sixteen messages: each may stream an answer, store items and send reports while a long poll waits. */
 const MAX_CONNECTIONS = 56;
 
 type GatewayResponse = Dispatcher.ResponseData;

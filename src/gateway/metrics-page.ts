@@ -7,7 +7,7 @@ const NOTICE =
 
 const INTRO = `Operator, gateway and egress proxy serve \`/metrics\` in Prometheus's text format on port 9090, beside \`/healthz\` and \`/readyz\`. The chart's \`networkPolicies.metricsFrom\` states which peers may scrape it; the headless Services \`temper-operator-metrics\`, \`temper-gateway-metrics\` and \`temper-egress-metrics\` resolve to each pod for [Prometheus](../../manifests/prometheus/scrape-config.yaml). Durations are in seconds. Labels have few values: enums, error codes, route patterns and names from the configuration; never an agent, a session, a tool or untrusted text. A model or provider that is not in the configuration has the label \`other\`. Agent pods serve no metrics: the gateway and the operator count their actions.
 
-Both roles also expose the usual \`process_*\` and \`nodejs_*\` metrics.`;
+All three also expose the usual \`process_*\` and \`nodejs_*\` metrics.`;
 
 /** The metrics reference page. */
 export function metricsPage(): string {

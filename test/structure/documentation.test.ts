@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { describe, it } from 'node:test';
@@ -61,6 +61,20 @@ describe('the documentation', () => {
         .map((named) => `${path}: ${named}`),
     );
     assert.deepEqual(missing, []);
+  });
+
+  it('the source map names every folder of src and of test', () => {
+    const map = PAGES.find(({ path }) => path === 'docs/architecture.md')?.text ?? '';
+    const rows = map.split('\n').filter((line) => line.startsWith('| `'));
+    const folders = ['src', 'test'].flatMap((parent) =>
+      readdirSync(join(ROOT, parent), { withFileTypes: true })
+        .filter((entry) => entry.isDirectory())
+        .map(({ name }) => `${parent}/${name}`),
+    );
+    assert.deepEqual(
+      folders.filter((folder) => !rows.some((row) => row.split(' | ')[0]?.includes(`\`${folder}\``))),
+      [],
+    );
   });
 
   it('every fenced block of a page is closed', () => {

@@ -1,3 +1,4 @@
+import { DEFAULT_OUTPUT_TOKENS } from '../../api/limits/output-tokens.ts';
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import type { MessageSource } from '../../bus/port.ts';
 
@@ -23,7 +24,7 @@ export function loopLimits(spec: AgentSpec, source: MessageSource = 'User'): Loo
     turns: spec.limits?.turns ?? 30,
     steps: perRun ?? spec.limits?.steps ?? 30,
     outputCharacters: spec.limits?.outputCharacters ?? 50_000,
-    maxOutputTokens: spec.model.maxOutputTokens ?? 4_096,
+    maxOutputTokens: spec.model.maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS,
     modelTimeoutMs: 300_000,
   };
 }

@@ -22,6 +22,7 @@ import {
   setOf,
 } from './common.ts';
 import { DEFAULT_CONCURRENCY, MAX_CONCURRENCY } from '../limits/concurrency.ts';
+import { DEFAULT_OUTPUT_TOKENS } from '../limits/output-tokens.ts';
 import type { Resource } from './common.ts';
 import { A2aSettings } from './agent/a2a.ts';
 import { Disclosure } from './agent/disclosure.ts';
@@ -207,7 +208,7 @@ export const AgentSpec = Type.Object(
           count(
             1,
             1_000_000,
-            "Maximum number of output tokens of one model response. Defaults to the model's default.",
+            `Maximum number of output tokens of one model response. Defaults to ${DEFAULT_OUTPUT_TOKENS.toLocaleString('en-US')}.`,
           ),
         ),
       },

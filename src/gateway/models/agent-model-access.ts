@@ -1,3 +1,4 @@
+import { DEFAULT_OUTPUT_TOKENS } from '../../api/limits/output-tokens.ts';
 import { modelNames } from '../../api/names.ts';
 import { type AgentModel, createAgentModel, resolveModelAliases } from '../../engine/agent-model.ts';
 import type { Ledger } from '../../ledger/port.ts';
@@ -44,8 +45,6 @@ interface CallPurpose {
   /** Further accounts that each call is charged to. */
   accounts?: readonly SharedAccountHolder[];
 }
-
-const DEFAULT_OUTPUT_TOKENS = 4_096;
 
 /** Throws TEMPER_POLICY_DENIED when the agent's policy does not exist. */
 export function modelAccessFor(
