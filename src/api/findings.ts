@@ -1,11 +1,90 @@
 /** A location inside an object: member names and list indexes. */
 export type FieldPath = readonly (string | number)[];
 
+/** The names of all validation rules, of problems and of warnings. Users decide by them; `docs/reference/manifests.md` describes each. */
+export const RULES = [
+  'yaml-syntax',
+  'yaml-tabs',
+  'encoding',
+  'duplicate-key',
+  'file-size',
+  'document-count',
+  'document-size',
+  'depth',
+  'alias-bomb',
+  'api-version',
+  'kind',
+  'manifest',
+  'required',
+  'unknown-field',
+  'type',
+  'enum',
+  'action-type',
+  'pattern',
+  'length',
+  'items',
+  'range',
+  'schema',
+  'duplicate-item',
+  'duplicate-object',
+  'unique',
+  'name',
+  'overlap',
+  'level-exists',
+  'level-order',
+  'level-name',
+  'elevated-needs-human',
+  'strategy',
+  'decay',
+  'action-risk',
+  'high-risk-needs-approver',
+  'approve-needs-timeout',
+  'apis-need-sandbox',
+  'code-stores-sources',
+  'programs-explore',
+  'context-grant',
+  'hook-tool',
+  'a2a-callers',
+  'returns',
+  'persistent-returns',
+  'schedule',
+  'schedule-mode',
+  'quiet-hours',
+  'trigger',
+  'reference',
+  'grant-exceeds-policy',
+  'agent-quota',
+  'digest',
+  'mode',
+  'step-name',
+  'requires',
+  'json-text',
+  'artifact-size',
+  'withheld-source',
+  'capability-tool',
+  'capability-text',
+  'skill-size',
+  'mcp-connection',
+  'exactly-one',
+  'schema-size',
+  'subject-fits-type',
+  'not-in-force',
+  'judge-missing',
+  'judge-is-author',
+  'grant-without-tool',
+  'grant-constrained',
+  'shell-grant',
+  'mcp-digest',
+  'level-category',
+] as const;
+
+export type RuleName = (typeof RULES)[number];
+
 /** A violation of a validation rule. The loader adds file, line and column. */
 export interface Finding {
   path: FieldPath;
   /** Stable name of the violated rule. */
-  rule: string;
+  rule: RuleName;
   message: string;
   fix: string;
 }

@@ -3,7 +3,7 @@ import { type Json, member } from '../lib/json.ts';
 import { type SetFinding, type SetMember, checkManifestSet } from './checks/set.ts';
 import { manifestWarnings } from './checks/warnings.ts';
 import { dottedPath } from './findings.ts';
-import type { Finding, PatternRules } from './findings.ts';
+import type { Finding, PatternRules, RuleName } from './findings.ts';
 import { MAX_FILE_BYTES, findManifestFiles, readBounded } from './manifest-files.ts';
 import { type CheckedObject, checkObject } from './check-object.ts';
 import { PLAIN_PATTERN_RULES } from './pattern-rules.ts';
@@ -21,7 +21,7 @@ export interface ManifestProblem {
   /** Dotted path, e.g. `spec.quotas.tokensPerHour`; empty for the document as a whole. */
   field: string;
   /** Stable name of the violated rule; `docs/reference/manifests.md` lists them. */
-  rule: string;
+  rule: RuleName;
   message: string;
   fix: string;
 }
@@ -178,7 +178,7 @@ function memberOf(
 
 async function textOf(file: string, result: LoadedManifests): Promise<string | undefined> {
   const bytes = await readBounded(file);
-  const refuse = (rule: string, message: string, fix: string): undefined => {
+  const refuse = (rule: RuleName, message: string, fix: string): undefined => {
     result.problems.push(problemOf({ path: [], rule, message, fix }, file, { line: 1, column: 1 }));
     return undefined;
   };

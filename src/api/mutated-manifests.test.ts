@@ -92,7 +92,7 @@ describe('a sample with one random change', () => {
         const changed = mutated(original, places[place % places.length] ?? [], mutation);
         const problems = loader.validate(changed);
         for (const problem of problems) {
-          assert.ok(problem.rule !== '' && problem.message !== '' && problem.fix !== '');
+          assert.ok(problem.message !== '' && problem.fix !== '');
           assert.ok(problem.field !== '' || !isJsonObject(changed), JSON.stringify(problem));
         }
         if (problems.length > 0) refused += 1;

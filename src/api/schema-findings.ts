@@ -2,7 +2,7 @@ import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.
 import { suggestName } from '../lib/suggest.ts';
 import { printable } from '../lib/printable.ts';
 import { type Json, member } from '../lib/json.ts';
-import type { Finding, FieldPath } from './findings.ts';
+import type { Finding, FieldPath, RuleName } from './findings.ts';
 import { dottedPath } from './findings.ts';
 import { KIND_SCHEMAS, type KindName } from './v1alpha1/kinds.ts';
 import { Metadata } from './v1alpha1/metadata.ts';
@@ -116,13 +116,13 @@ const DESCRIPTIONS: Readonly<Record<string, Describe>> = {
 
 function describeOther(error: ErrorObject, path: FieldPath): Omit<Finding, 'path'> {
   return {
-    rule: error.keyword,
+    rule: 'schema',
     message: `${dottedPath(path)} ${error.message ?? 'is invalid'}`,
     fix: descriptionOf(error),
   };
 }
 
-function describeBound(error: ErrorObject, path: FieldPath, rule: string, unit: string, what: string) {
+function describeBound(error: ErrorObject, path: FieldPath, rule: RuleName, unit: string, what: string) {
   const { limit } = error.params as { limit?: unknown };
   return { rule, message: `${dottedPath(path)} ${what}`, fix: `${unit} ${String(limit)}` };
 }

@@ -1,7 +1,7 @@
 import { LineCounter, isAlias, isMap, isScalar, isSeq, parseAllDocuments } from 'yaml';
 import type { Document, Node, YAMLError, YAMLMap } from 'yaml';
 import type { Json, JsonObject } from '../lib/json.ts';
-import type { Finding, FieldPath } from './findings.ts';
+import type { Finding, FieldPath, RuleName } from './findings.ts';
 
 export interface SourcePosition {
   /** Line and column start at 1. */
@@ -163,7 +163,7 @@ class Walk {
     });
   }
 
-  private refuse(node: unknown, rule: string, message: string): undefined {
+  private refuse(node: unknown, rule: RuleName, message: string): undefined {
     this.spent = true;
     if (!this.flaws.some((flaw) => flaw.rule === rule)) {
       const fix = 'write the values without aliases, and split large documents';

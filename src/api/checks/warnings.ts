@@ -1,5 +1,5 @@
 import { isSameModelName } from '../names.ts';
-import type { FieldPath, Finding, PatternRules, ValidPart } from '../findings.ts';
+import type { FieldPath, Finding, PatternRules, RuleName, ValidPart } from '../findings.ts';
 import { describeNotInForce, fieldsNotInForce, segmentsOf } from '../not-in-force.ts';
 import { GRANTABLE_CATEGORIES, LEVEL_CATEGORIES, type ToolCategoryName } from '../v1alpha1/actions.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
@@ -143,7 +143,7 @@ function judgeFindings({ kind, namespace, spec }: SetMember, policies: Policies)
   if (policyName === undefined || policy === undefined || agent.forge?.enabled !== true) return [];
   const problem = judgeProblem(agent, policy);
   if (problem === undefined) return [];
-  const [rule, message, fix] =
+  const [rule, message, fix]: [RuleName, string, string] =
     problem.reason === 'JudgeMissing'
       ? ['judge-missing', 'has no judge', 'set spec.models.judge of the policy']
       : [

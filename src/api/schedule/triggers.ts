@@ -2,7 +2,7 @@ import { subjectPatternFlaw } from '../../events/subject.ts';
 import { templateFlaw } from '../../events/template.ts';
 import { DEFAULT_FIRES_PER_HOUR, type Trigger } from '../../events/trigger.ts';
 import { checkMeasures, itemsOf, quoted } from '../checks/shared.ts';
-import { dottedPath, type FieldPath, type Finding, type ValidPart } from '../findings.ts';
+import { dottedPath, type FieldPath, type Finding, type RuleName, type ValidPart } from '../findings.ts';
 import { parseDuration } from '../quantities.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
 import type { EventTrigger } from '../v1alpha1/schedule/triggers.ts';
@@ -50,7 +50,7 @@ function flawFinding(
   return flaw === undefined ? [] : [finding(path, 'trigger', `is not valid: ${flaw}`)];
 }
 
-function finding(path: FieldPath, rule: string, text: string): Finding {
+function finding(path: FieldPath, rule: RuleName, text: string): Finding {
   return { path, rule, message: `${dottedPath(path)} ${text}`, fix: FIX };
 }
 
