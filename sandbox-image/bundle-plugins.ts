@@ -32,7 +32,7 @@ export function withoutPublicSuffixes(): Plugin {
     name: 'without-public-suffixes',
     setup(hooks) {
       hooks.onLoad({ filter: /\/src\/policy\/patterns\/public-suffixes\.ts$/ }, () => ({
-        contents: 'export const sharedSuffixFlaw = () => undefined;',
+        contents: 'export const sharedSuffixError = () => undefined;',
       }));
     },
   };

@@ -89,16 +89,16 @@ async function load(paths: readonly string[], rules: ValidationRules): Promise<L
   for (const file of files) {
     const text = await textOf(file, result);
     if (text === undefined) continue;
-    const { documents, errors: flaws } = parseDocuments(text);
-    if (mayIgnore.has(file) && flaws.length === 0 && documents.every(({ value }) => isOtherData(value))) {
+    const { documents, errors } = parseDocuments(text);
+    if (mayIgnore.has(file) && errors.length === 0 && documents.every(({ value }) => isOtherData(value))) {
       result.ignoredFiles.push(file);
       continue;
     }
-    for (const flaw of flaws) result.problems.push(problemOf(flaw, file, flaw.position));
+    for (const error of errors) result.problems.push(problemOf(error, file, error.position));
     const before = result.objects.length;
     for (const document of documents) addDocument(document, file, rules, result, members);
     // With a duplicate key the intended value is unknown, so no object of the file is used.
-    if (flaws.length > 0) result.objects.length = before;
+    if (errors.length > 0) result.objects.length = before;
   }
   const located = ({ member, ...finding }: SetFinding<Loaded>): ManifestProblem =>
     problemOf(finding, member.file, member.document.locate(finding.path), titleOf(member));

@@ -136,9 +136,9 @@ describe('a sample with one random change', () => {
         (sample, at, cut, insert) => {
           const text = texts[sample % texts.length] ?? '';
           const from = at % (text.length + 1);
-          const { documents, errors: flaws } = parseDocuments(text.slice(0, from) + insert + text.slice(from + cut));
+          const { documents, errors } = parseDocuments(text.slice(0, from) + insert + text.slice(from + cut));
           for (const { value } of documents) loader.validate(value);
-          for (const { position } of flaws) assert.ok(position.line >= 1 && position.column >= 1);
+          for (const { position } of errors) assert.ok(position.line >= 1 && position.column >= 1);
         },
       ),
       { numRuns: 600 },

@@ -1,4 +1,4 @@
-import { subjectPatternFlaw } from '../events/subject.ts';
+import { subjectPatternError } from '../events/subject.ts';
 import { printable } from '../lib/printable.ts';
 import { matchesStars } from '../lib/text/star-pattern.ts';
 import type { PatternKind, PatternRules } from './findings.ts';
@@ -9,8 +9,8 @@ import type { PatternKind, PatternRules } from './findings.ts';
  */
 export const PLAIN_PATTERN_RULES: PatternRules = {
   patternError(text, kind) {
-    const flaw = syntaxError(text, kind);
-    return flaw === undefined ? undefined : `"${printable(text, 80)}" is not a valid pattern: ${flaw}`;
+    const error = syntaxError(text, kind);
+    return error === undefined ? undefined : `"${printable(text, 80)}" is not a valid pattern: ${error}`;
   },
   covers(ceiling, text, kind) {
     // The witness replaces each `*` with a character that no pattern contains; a ceiling that matches the witness matches every value.
@@ -39,7 +39,7 @@ function widened(pattern: string, kind: PatternKind): string {
 }
 
 function syntaxError(text: string, kind: PatternKind): string | undefined {
-  if (kind === 'event') return subjectPatternFlaw(text);
+  if (kind === 'event') return subjectPatternError(text);
   if (text.trim() === '') return 'it is empty';
   if (text !== text.trim()) return 'it begins or ends with a space';
   if (/\p{Cc}/u.test(text)) return 'it contains a control character';

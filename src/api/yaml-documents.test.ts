@@ -6,8 +6,8 @@ const rulesOf = (text: string): string[] => parseDocuments(text).errors.map(({ r
 
 describe('parseDocuments', () => {
   it('parseDocuments reports the position of each member of each document', () => {
-    const { documents, errors: flaws } = parseDocuments('a: 1\n---\n# a comment\nb:\n  - c: x\n  - {d: 2.00}\n');
-    assert.deepEqual(flaws, []);
+    const { documents, errors } = parseDocuments('a: 1\n---\n# a comment\nb:\n  - c: x\n  - {d: 2.00}\n');
+    assert.deepEqual(errors, []);
     assert.deepEqual(
       documents.map(({ value }) => value),
       [{ a: 1 }, { b: [{ c: 'x' }, { d: 2 }] }],
@@ -26,8 +26,8 @@ describe('parseDocuments', () => {
 
   it('parseDocuments parses JSON with tabs, and skips empty documents', () => {
     assert.deepEqual(parseDocuments('{\n\t"a": [\n\t\t1]\n}\n').documents[0]?.value, { a: [1] });
-    const { documents, errors: flaws } = parseDocuments('---\n---\n# nothing\n---\nnull\n');
-    assert.deepEqual([documents, flaws], [[], []]);
+    const { documents, errors } = parseDocuments('---\n---\n# nothing\n---\nnull\n');
+    assert.deepEqual([documents, errors], [[], []]);
   });
 
   it('parseDocuments parses YAML 1.2 scalars: no octal numbers, no dates, and yes is a string', () => {
@@ -45,9 +45,9 @@ describe('parseDocuments', () => {
   });
 
   it('parseDocuments reports a duplicate key at its second occurrence', () => {
-    const { errors: flaws, documents } = parseDocuments('a: 1\nb:\n  c: 1\n  c: 2\n');
+    const { errors, documents } = parseDocuments('a: 1\nb:\n  c: 1\n  c: 2\n');
     assert.deepEqual(
-      flaws.map(({ rule, position }) => [rule, position.line]),
+      errors.map(({ rule, position }) => [rule, position.line]),
       [['duplicate-key', 4]],
     );
     assert.equal(documents.length, 1);

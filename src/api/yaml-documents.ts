@@ -30,7 +30,7 @@ export interface ParsedText {
 const MAX_DEPTH = 64;
 const MAX_NODES = 100_000;
 const MAX_ALIASES = 100;
-const MAX_FLAWS = 20;
+const MAX_ERRORS = 20;
 const MAX_DOCUMENTS = 1_000;
 
 /**
@@ -59,7 +59,7 @@ export function parseDocuments(text: string): ParsedText {
     return found;
   }
   for (const document of parsed) {
-    const syntaxErrors = [...document.errors, ...document.warnings].slice(0, MAX_FLAWS);
+    const syntaxErrors = [...document.errors, ...document.warnings].slice(0, MAX_ERRORS);
     if (syntaxErrors.length === 0) readDocument(document, positionOf, found);
     else found.errors.push(...syntaxErrors.map((syntaxError) => syntaxFinding(syntaxError, positionOf)));
   }
@@ -70,7 +70,7 @@ function readDocument(document: Document, positionOf: (offset: number) => Source
   if (document.contents === null) return;
   const walk = new Walk(document, positionOf);
   const value = walk.value(document.contents, 0);
-  found.errors.push(...walk.flaws);
+  found.errors.push(...walk.errors);
   if (value === undefined || value === null || walk.spent) return;
   found.documents.push({
     value,
@@ -80,7 +80,7 @@ function readDocument(document: Document, positionOf: (offset: number) => Source
 }
 
 class Walk {
-  readonly flaws: SyntaxFinding[] = [];
+  readonly errors: SyntaxFinding[] = [];
   /** A limit was exceeded, so the value is incomplete. */
   spent = false;
   private readonly document: Document;
@@ -93,7 +93,7 @@ class Walk {
     this.positionOf = positionOf;
   }
 
-  /** The JSON value of a node; undefined when a limit is exceeded, which adds one entry to `flaws`. */
+  /** The JSON value of a node; undefined when a limit is exceeded, which adds one entry to `errors`. */
   value(node: unknown, depth: number): Json | undefined {
     this.nodes += 1;
     if (this.nodes > MAX_NODES)
@@ -153,8 +153,8 @@ class Walk {
   }
 
   private duplicate(key: unknown, name: string): void {
-    if (this.flaws.length >= MAX_FLAWS) return;
-    this.flaws.push({
+    if (this.errors.length >= MAX_ERRORS) return;
+    this.errors.push({
       path: [name],
       rule: 'duplicate-key',
       message: `the key ${JSON.stringify(name.slice(0, 64))} occurs twice in the same map`,
@@ -165,9 +165,9 @@ class Walk {
 
   private refuse(node: unknown, rule: RuleName, message: string): undefined {
     this.spent = true;
-    if (!this.flaws.some((flaw) => flaw.rule === rule)) {
+    if (!this.errors.some((error) => error.rule === rule)) {
       const fix = 'write the values without aliases, and split large documents';
-      this.flaws.push({ path: [], rule, message, fix, position: this.positionOf(offsetOf(node) ?? 0) });
+      this.errors.push({ path: [], rule, message, fix, position: this.positionOf(offsetOf(node) ?? 0) });
     }
     return undefined;
   }

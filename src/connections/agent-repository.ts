@@ -58,15 +58,15 @@ function sharedProblem(repository: PushableRepository, all: readonly Entry[]): s
     : `/repository is the one that connection "${owner.name}" shares tools with; give agents another repository`;
 }
 
-interface Place {
+interface Location {
   host: string;
   path: string;
 }
 
 /** In doubt it is: an interface may be on another host of the server, and below a path of its own. */
 function isSame({ url, pullRequests }: PushableRepository, git: GitOpsRepository): boolean {
-  const own = [placeOf(url), ...(pullRequests === undefined ? [] : [hostedPlace(pullRequests)])];
-  const other = 'url' in git ? placeOf(git.url) : hostedPlace(git);
+  const own = [locationOf(url), ...(pullRequests === undefined ? [] : [hostedLocation(pullRequests)])];
+  const other = 'url' in git ? locationOf(git.url) : hostedLocation(git);
   return own.some(({ host, path }) => host === other.host && (isEnd(path, other.path) || isEnd(other.path, path)));
 }
 
@@ -74,13 +74,13 @@ function isEnd(path: string, end: string): boolean {
   return `/${path}`.endsWith(`/${end}`);
 }
 
-function placeOf(text: string): Place {
+function locationOf(text: string): Location {
   const { hostname = '', pathname = '' } = URL.parse(text) ?? {};
   return { host: hostname.replace(/^api\./, ''), path: pathOf(pathname) };
 }
 
-function hostedPlace({ apiUrl, repository }: Hosted): Place {
-  return { host: placeOf(apiUrl).host, path: pathOf(repository) };
+function hostedLocation({ apiUrl, repository }: Hosted): Location {
+  return { host: locationOf(apiUrl).host, path: pathOf(repository) };
 }
 
 /** Servers read paths in any case, with `.git` or without, and decoded. */

@@ -26,7 +26,7 @@ import type { SessionSandbox } from '../sandbox/session-port.ts';
 import type { Skills } from '../skills/port.ts';
 import type { RemoteLifecyclePorts, LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
-import type { ClonePlace } from '../toolbox/git/clone/clone-place.ts';
+import type { CloneLocation } from '../toolbox/git/clone/clone-location.ts';
 import type { GatewayRepositories, Repositories } from '../toolbox/git/remote/port.ts';
 import type { Terminal } from '../toolbox/terminal/port.ts';
 import type { Approvals } from '../tools/approvals.ts';
@@ -112,7 +112,7 @@ export interface EnginePorts {
   /** Of the built-in tools for the web; without it they have no way to the internet. */
   web?: Web;
   /** Where clones are checked and written for another container; absent where the workspace is here, and where there is none. */
-  clonePlace?: ClonePlace | undefined;
+  cloneLocation?: CloneLocation | undefined;
   /** Repositories elsewhere for which a user gave credentials; absent where there are none. */
   repositories?: Repositories | undefined;
   /** The same, whose credentials the gateway has. */

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import { isPlatformSubject, subjectFlaw, subjectMatches, subjectPatternFlaw } from './subject.ts';
+import { isPlatformSubject, subjectError, subjectMatches, subjectPatternError } from './subject.ts';
 import { SubjectTree } from './subject-tree.ts';
 
 describe('the subjects of events', () => {
   it('a subject has one to eight tokens of letters, digits, dashes and underscores', () => {
     for (const subject of ['orders', 'orders.paid', 'A-1.b_2', 'a.b.c.d.e.f.g.h'])
-      assert.equal(subjectFlaw(subject), undefined);
+      assert.equal(subjectError(subject), undefined);
     const wrong = [
       '',
       '.',
@@ -23,13 +23,13 @@ describe('the subjects of events', () => {
       '$SYS.x',
       'a\n',
     ];
-    for (const subject of wrong) assert.notEqual(subjectFlaw(subject), undefined, subject);
+    for (const subject of wrong) assert.notEqual(subjectError(subject), undefined, subject);
   });
 
   it('a wildcard of a pattern is a whole token, and ">" is the last one', () => {
-    for (const pattern of ['*', '>', 'a.*.b', 'a.>', '*.*.>']) assert.equal(subjectPatternFlaw(pattern), undefined);
+    for (const pattern of ['*', '>', 'a.*.b', 'a.>', '*.*.>']) assert.equal(subjectPatternError(pattern), undefined);
     for (const pattern of ['a*', 'a.>.b', '>.a', '**', 'a.>>', '*a', ''])
-      assert.notEqual(subjectPatternFlaw(pattern), undefined, pattern);
+      assert.notEqual(subjectPatternError(pattern), undefined, pattern);
   });
 
   it('subjects of the platform begin with the token temper', () => {
@@ -55,7 +55,7 @@ function matches(pattern: string, subject: string): boolean {
 describe('a tree of subjects', () => {
   const words = (...all: string[]): fc.Arbitrary<string> =>
     fc.array(fc.constantFrom(...all), { minLength: 1, maxLength: 4 }).map((tokens) => tokens.join('.'));
-  const pattern = words('a', 'b', '*', '>').filter((text) => subjectPatternFlaw(text) === undefined);
+  const pattern = words('a', 'b', '*', '>').filter((text) => subjectPatternError(text) === undefined);
 
   it('the tree finds the patterns that match by their definition, each once, also after others were removed', () => {
     fc.assert(

@@ -8,32 +8,32 @@ const MAX_TOKENS = 8;
 export const PLATFORM_TOKEN = 'temper';
 
 /** Why the text is no subject: of tokens without wildcards, joined by dots. Undefined for a subject. */
-export function subjectFlaw(text: string): string | undefined {
-  return flawOf(text, (token) => (TOKEN.test(token) ? undefined : tokenFlaw(token)));
+export function subjectError(text: string): string | undefined {
+  return errorOf(text, (token) => (TOKEN.test(token) ? undefined : tokenError(token)));
 }
 
 /** Why the text is no pattern: a subject in which `*` stands for one token and `>`, at the end, for one or more. */
-export function subjectPatternFlaw(text: string): string | undefined {
-  return flawOf(text, (token, isLast) => {
+export function subjectPatternError(text: string): string | undefined {
+  return errorOf(text, (token, isLast) => {
     if (token === '*' || TOKEN.test(token)) return undefined;
-    if (token !== '>') return tokenFlaw(token);
+    if (token !== '>') return tokenError(token);
     return isLast ? undefined : '">" may only be the last token';
   });
 }
 
-function flawOf(text: string, check: (token: string, isLast: boolean) => string | undefined): string | undefined {
+function errorOf(text: string, check: (token: string, isLast: boolean) => string | undefined): string | undefined {
   if (text === '') return 'it is empty';
   if (text.length > MAX_LENGTH) return `it is longer than ${MAX_LENGTH} characters`;
   const tokens = text.split('.');
   if (tokens.length > MAX_TOKENS) return `it has more than ${MAX_TOKENS} tokens`;
   for (const [index, token] of tokens.entries()) {
-    const flaw = check(token, index === tokens.length - 1);
-    if (flaw !== undefined) return flaw;
+    const error = check(token, index === tokens.length - 1);
+    if (error !== undefined) return error;
   }
   return undefined;
 }
 
-function tokenFlaw(token: string): string {
+function tokenError(token: string): string {
   if (token === '') return 'a token is empty; write one "." between two';
   if (token.includes('*') || token.includes('>')) return 'a wildcard is a whole token: "*", or ">" at the end';
   return 'a token has letters, digits, "_" and "-" only';

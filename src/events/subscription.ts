@@ -1,6 +1,6 @@
 import { TemperError } from '../lib/errors.ts';
 import { MAX_AGENT_SUBSCRIPTIONS, MAX_NAMESPACE_SUBSCRIPTIONS } from './limits.ts';
-import { templateFlaw } from './template.ts';
+import { templateError } from './template.ts';
 import { DEFAULT_FIRES_PER_HOUR, type Trigger } from './trigger.ts';
 
 /** Events that an agent asked for, until they end. */
@@ -34,8 +34,8 @@ const DEFAULT_TTL_SECONDS = 86_400;
 /** The subscription of a session from now on. Throws TEMPER_TOOL_INPUT_INVALID for a message that is no template. */
 export function newSubscription(draft: SubscriptionDraft, session: string, now: number): NewSubscription {
   const { subject, message = DEFAULT_MESSAGE, maxFires, ttlSeconds = DEFAULT_TTL_SECONDS } = draft;
-  const flaw = templateFlaw(message);
-  if (flaw !== undefined) throw new TemperError('TEMPER_TOOL_INPUT_INVALID', `message is not valid: ${flaw}`);
+  const error = templateError(message);
+  if (error !== undefined) throw new TemperError('TEMPER_TOOL_INPUT_INVALID', `message is not valid: ${error}`);
   const expiresAt = new Date(now + ttlSeconds * 1_000).toISOString();
   return { subject, message, session, ...(maxFires === undefined ? {} : { maxFires }), expiresAt };
 }

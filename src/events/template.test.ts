@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Json } from '../lib/json.ts';
-import { renderTemplate, templateFlaw } from './template.ts';
+import { renderTemplate, templateError } from './template.ts';
 
 const event = (data: Json) => ({
   id: 'evt-1',
@@ -22,9 +22,9 @@ describe('the template of a message', () => {
       '{{subject}} {{source}} {{agent}} {{time}} {{id}}',
       '{x}',
     ])
-      assert.equal(templateFlaw(template), undefined, template);
+      assert.equal(templateError(template), undefined, template);
     const wrong = ['{{}}', '{{env.KEY}}', '{{event.}}', '{{event[0]}}', '{{constructor}}', '{{event}}'.repeat(17)];
-    for (const template of wrong) assert.notEqual(templateFlaw(template), undefined, template);
+    for (const template of wrong) assert.notEqual(templateError(template), undefined, template);
   });
 
   it('members are inserted as text, strings without quotes, absent ones as nothing', () => {

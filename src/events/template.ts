@@ -10,7 +10,7 @@ const MAX_PLACEHOLDERS = 16;
 const MAX_TEXT_BYTES = 160 * 1_024;
 
 /** Why the text is no template of a message; undefined for a valid one. */
-export function templateFlaw(template: string): string | undefined {
+export function templateError(template: string): string | undefined {
   const names = [...template.matchAll(PLACEHOLDER)].map(([, name = '']) => name.trim());
   if (names.length > MAX_PLACEHOLDERS) return `it has more than ${MAX_PLACEHOLDERS} placeholders`;
   const unknown = names.find((name) => !NAMES.includes(name) && !EVENT_PATH.test(name));

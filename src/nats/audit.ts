@@ -57,7 +57,7 @@ export interface NatsAudit {
 
 export function createNatsAudit(connection: JetStreamConnection): NatsAudit {
   const readStream = async (
-    { stream, subject }: Place,
+    { stream, subject }: Location,
     evidence: Evidence,
     after: number,
     limit: number,
@@ -79,17 +79,18 @@ export function createNatsAudit(connection: JetStreamConnection): NatsAudit {
   ): Promise<Published> => {
     const record = { action, actor, evidence, subject, facts };
     const options = once === undefined ? {} : { id: deduplicationId(`${namespace}\n${once}`) };
-    return publish(connection, placeOf(namespace, evidence, agentUid, action).subject, record, options);
+    return publish(connection, locationOf(namespace, evidence, agentUid, action).subject, record, options);
   };
   return {
     append: async (source, record, once) => (await store(source, record, once))?.seq ?? 0,
     appendFirst: async (source, record, key) => (await store(source, record, key))?.duplicate !== true,
-    read: (namespace, evidence, after, limit) => readStream(placeOf(namespace, evidence, '*'), evidence, after, limit),
+    read: (namespace, evidence, after, limit) =>
+      readStream(locationOf(namespace, evidence, '*'), evidence, after, limit),
     async all(namespace, limit) {
       const kinds = await Promise.all([
-        readStream(placeOf(namespace, 'observed', '*'), 'observed', 0, limit),
+        readStream(locationOf(namespace, 'observed', '*'), 'observed', 0, limit),
         readStream(activityOf(namespace, '*'), 'observed', 0, limit),
-        readStream(placeOf(namespace, 'reported', '*'), 'reported', 0, limit),
+        readStream(locationOf(namespace, 'reported', '*'), 'reported', 0, limit),
       ]);
       return kinds.flat().sort((a, b) => (a.time < b.time ? -1 : Number(a.time > b.time)));
     },
@@ -97,18 +98,18 @@ export function createNatsAudit(connection: JetStreamConnection): NatsAudit {
 }
 
 /** Where records are stored. */
-interface Place {
+interface Location {
   stream: string;
   subject: string;
 }
 
-function placeOf(namespace: string, evidence: Evidence, agentUid: string, action = ''): Place {
+function locationOf(namespace: string, evidence: Evidence, agentUid: string, action = ''): Location {
   if (evidence === 'reported') return { stream: STREAMS.reports, subject: subjects.reports(namespace, agentUid) };
   if (WORK_ACTIONS.has(action)) return activityOf(namespace, agentUid);
   return { stream: STREAMS.audit, subject: subjects.audit(namespace) };
 }
 
-function activityOf(namespace: string, agentUid: string): Place {
+function activityOf(namespace: string, agentUid: string): Location {
   return { stream: STREAMS.activity, subject: subjects.activity(namespace, agentUid) };
 }
 

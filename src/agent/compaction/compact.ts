@@ -11,8 +11,8 @@ const MAX_ITEMS = 30;
 const MAX_FILL = 0.7;
 /** Above this fill fewer items stay. */
 const HIGH_FILL = 0.9;
-const KEPT_ITEMS = 10;
-const KEPT_ITEMS_AT_HIGH_FILL = 4;
+const MAX_RECENT_ITEMS = 10;
+const MAX_RECENT_ITEMS_AT_HIGH_FILL = 4;
 
 /** What is known about the compactions of one message. */
 export interface CompactionState {
@@ -47,7 +47,7 @@ export async function compactHistory(
   const isLong = !compaction.isCounted && itemsForModel(items).length > MAX_ITEMS;
   compaction.isCounted = true;
   if (!isLong && fill <= MAX_FILL) return false;
-  const plan = planCompaction(items, fill > HIGH_FILL ? KEPT_ITEMS_AT_HIGH_FILL : KEPT_ITEMS);
+  const plan = planCompaction(items, fill > HIGH_FILL ? MAX_RECENT_ITEMS_AT_HIGH_FILL : MAX_RECENT_ITEMS);
   if (plan === undefined) return false;
   const { model, modelTimeoutMs } = task.config;
   const options = {

@@ -22,10 +22,10 @@ export function createToolOrder(): ToolOrder {
 }
 
 function byAge(a: ToolDescriptor, b: ToolDescriptor): number {
-  const [one, other] = [placeOf(a), placeOf(b)];
+  const [one, other] = [sortKeyOf(a), sortKeyOf(b)];
   return one === other ? 0 : one < other ? -1 : 1;
 }
 
-function placeOf({ name, forged }: ToolDescriptor): string {
+function sortKeyOf({ name, forged }: ToolDescriptor): string {
   return forged === undefined ? `built-in ${name}` : `forged ${forged.acceptedAt ?? ''} ${name}`;
 }

@@ -28,10 +28,10 @@ export function checkPattern(
   text: string | undefined,
   path: FieldPath,
 ): Finding[] {
-  const flaw = text === undefined ? undefined : rules.patternError(text, kind);
-  if (text === undefined || flaw === undefined) return [];
+  const error = text === undefined ? undefined : rules.patternError(text, kind);
+  if (text === undefined || error === undefined) return [];
   const fix = 'correct the pattern; see docs/reference/patterns.md';
-  return [{ path, rule: 'pattern', message: `${dottedPath(path)}: ${flaw}`, fix }];
+  return [{ path, rule: 'pattern', message: `${dottedPath(path)}: ${error}`, fix }];
 }
 
 export function checkPatterns(rules: PatternRules, kind: PatternKind, list: Texts, path: FieldPath): Finding[] {

@@ -1,5 +1,5 @@
-import { subjectPatternFlaw } from '../../events/subject.ts';
-import { templateFlaw } from '../../events/template.ts';
+import { subjectPatternError } from '../../events/subject.ts';
+import { templateError } from '../../events/template.ts';
 import { DEFAULT_FIRES_PER_HOUR, type Trigger } from '../../events/trigger.ts';
 import { checkMeasures, itemsOf, quoted } from '../checks/shared.ts';
 import { dottedPath, type FieldPath, type Finding, type RuleName, type ValidPart } from '../findings.ts';
@@ -24,8 +24,8 @@ export function triggersAreSound({ triggers }: Schedule, path: FieldPath): Findi
         ...((subject === undefined) === (webhook === undefined)
           ? [finding(at, 'trigger', 'has to have either a subject or a webhook')]
           : []),
-        ...flawFinding([...at, 'subject'], subject, subjectPatternFlaw),
-        ...flawFinding([...at, 'message'], message, templateFlaw),
+        ...errorFinding([...at, 'subject'], subject, subjectPatternError),
+        ...errorFinding([...at, 'message'], message, templateError),
         ...checkMeasures([
           {
             path: [...at, 'cooldown'],
@@ -41,13 +41,13 @@ export function triggersAreSound({ triggers }: Schedule, path: FieldPath): Findi
   );
 }
 
-function flawFinding(
+function errorFinding(
   path: FieldPath,
   text: string | undefined,
-  flawOf: (text: string) => string | undefined,
+  errorOf: (text: string) => string | undefined,
 ): Finding[] {
-  const flaw = text === undefined ? undefined : flawOf(text);
-  return flaw === undefined ? [] : [finding(path, 'trigger', `is not valid: ${flaw}`)];
+  const error = text === undefined ? undefined : errorOf(text);
+  return error === undefined ? [] : [finding(path, 'trigger', `is not valid: ${error}`)];
 }
 
 function finding(path: FieldPath, rule: RuleName, text: string): Finding {

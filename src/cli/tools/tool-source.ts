@@ -59,13 +59,13 @@ function parseLines(text: string, file: string): ToolEntry[] | undefined {
 
 async function parseYaml(text: string, file: string): Promise<ToolEntry[]> {
   const { parseDocuments } = await import('../../api/yaml-documents.ts');
-  const { documents, errors: flaws } = parseDocuments(text);
-  const [flaw] = flaws;
-  if (flaw !== undefined) {
-    const { line, column } = flaw.position;
+  const { documents, errors } = parseDocuments(text);
+  const [error] = errors;
+  if (error !== undefined) {
+    const { line, column } = error.position;
     throw new TemperError(
       'TEMPER_USAGE',
-      `${file}:${line}:${column} is neither JSON nor YAML: ${flaw.message}; ${flaw.fix}`,
+      `${file}:${line}:${column} is neither JSON nor YAML: ${error.message}; ${error.fix}`,
     );
   }
   return documents.map(({ value }, index) => ({ origin: documents.length === 1 ? file : `${file}[${index}]`, value }));

@@ -17,7 +17,7 @@ interface RecentCall<T> {
 /** Answers are kept for a client that repeats a request whose answer was lost. */
 const MAX_CALLS = 2_000;
 const MAX_CHARACTERS = 32 * 1_024 * 1_024;
-const KEPT_MS = 10 * 60_000;
+const CACHE_TTL_MS = 10 * 60_000;
 /** How long work goes on for which no client waits: the client may connect again. */
 const GRACE_MS = 5_000;
 
@@ -29,7 +29,7 @@ export class RecentCalls<T> {
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.#answered = new LRUCache({ max: MAX_CALLS, maxSize: MAX_CHARACTERS, ttl: KEPT_MS });
+    this.#answered = new LRUCache({ max: MAX_CALLS, maxSize: MAX_CHARACTERS, ttl: CACHE_TTL_MS });
   }
 
   has(key: string): boolean {

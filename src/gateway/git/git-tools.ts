@@ -4,7 +4,7 @@ import type { FairQueue } from '../../lib/async/fair-queue.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Json, JsonObject } from '../../lib/json.ts';
 import type { PolicyRequest } from '../../policy/types.ts';
-import { POD_FETCH_LIMITS, POD_LIMITS } from '../../toolbox/git/clone/clone-place.ts';
+import { POD_FETCH_LIMITS, POD_LIMITS } from '../../toolbox/git/clone/clone-location.ts';
 import { GIT_CLONE } from '../../toolbox/git/clone/git-clone.ts';
 import { noConnection } from '../../toolbox/git/remote/deps.ts';
 import { gatewayDefinition } from '../../toolbox/git/remote/gateway-definition.ts';

@@ -18,7 +18,7 @@ import type { Repository } from '../../review/pull-requests/port.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { GatewayInformers } from '../cluster/informers.ts';
 import type { AgentDirectory } from '../deps.ts';
-import type { GitOpsPlace, GitTask } from './follow.ts';
+import type { GitOpsLocation, GitTask } from './follow.ts';
 import { newestHead } from './audit-head.ts';
 import { recordedFacts } from './recorded-facts.ts';
 import { type PromotionMaterial, requestTask } from './request-task.ts';
@@ -108,22 +108,24 @@ async function requestTasks(options: PullRequestOptions, namespace: string, sign
   });
 }
 
-/** Revocations of every user, for every place that a policy of the namespace names: the agent of the tool may be gone. */
+/** Revocations of every user, for every location that a policy of the namespace names: the agent of the tool may be gone. */
 function revocationTasks(options: PullRequestOptions, namespace: string, signal: AbortSignal): GitTask[] {
   const { watches } = options;
   const isOwn = ({ metadata }: KubeObject) => metadata.namespace === namespace;
-  const places = placesOf(watches.policies.store.list().filter(isOwn));
-  if (places.length === 0) return [];
+  const locations = locationsOf(watches.policies.store.list().filter(isOwn));
+  if (locations.length === 0) return [];
   const approvals = watches.approvals.store.list().filter(isOwn);
   const revoked = revokedPromotions(namespace, approvals, watches.tools.store.list().filter(isOwn));
   return revoked.flatMap((one) =>
-    places.map((gitOps) => revocationTask(one, gitOps, () => materialOf(options, one, signal))),
+    locations.map((gitOps) => revocationTask(one, gitOps, () => materialOf(options, one, signal))),
   );
 }
 
-function placesOf(policies: ReturnType<PullRequestOptions['watches']['policies']['store']['list']>): GitOpsPlace[] {
-  const places = policies.flatMap(({ spec }) => spec.promotion?.toShared?.gitOps ?? []);
-  return [...new Map(places.map((place) => [canonicalJson({ ...place }), place])).values()];
+function locationsOf(
+  policies: ReturnType<PullRequestOptions['watches']['policies']['store']['list']>,
+): GitOpsLocation[] {
+  const locations = policies.flatMap(({ spec }) => spec.promotion?.toShared?.gitOps ?? []);
+  return [...new Map(locations.map((location) => [canonicalJson({ ...location }), location])).values()];
 }
 
 /** The objects of the tool with the digest, and what is recorded about it. Undefined when it has no object. */

@@ -4,11 +4,11 @@ import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, messageOf } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import type { PullRequestState } from '../../nats/pull-requests.ts';
-import type { RepositoryPlace } from '../../review/pull-requests/draft.ts';
+import type { RepositoryLocation } from '../../review/pull-requests/draft.ts';
 import type { Proposal, Repository } from '../../review/pull-requests/port.ts';
 
 /** `promotion.toShared.gitOps` of a policy. */
-export type GitOpsPlace = RepositoryPlace & { readonly connection: string };
+export type GitOpsLocation = RepositoryLocation & { readonly connection: string };
 
 /** What a branch of a repository needs because of one object. */
 export interface GitTask {
@@ -17,7 +17,7 @@ export interface GitTask {
   /** Name and UID of the object. */
   readonly name: string;
   readonly uid: string;
-  readonly gitOps: GitOpsPlace;
+  readonly gitOps: GitOpsLocation;
   /** Opens the pull request, or reads its state. Undefined: the branch needs nothing. */
   run(repository: TaskRepository, known: PullRequestState | undefined): Promise<GitTaskResult | undefined>;
 }
@@ -62,10 +62,10 @@ function intervalOf({ kind, state }: PullRequestState): number {
   return kind === 'Revocation' && state !== 'Closed' ? RECORDED_INTERVAL_MS : SLOW_INTERVAL_MS;
 }
 
-/** Is it a state of the task? A request keeps its pull request when its policy names another place, and a revocation may have several. */
+/** Is it a state of the task? A request keeps its pull request when its policy names another location, and a revocation may have several. */
 export function isStateOf({ kind, uid, gitOps }: GitTask): (state: PullRequestState) => boolean {
-  const place = placeOf(gitOps);
-  return (state) => state.kind === kind && state.requestUid === uid && (kind === 'Request' || state.place === place);
+  const location = locationOf(gitOps);
+  return (state) => state.kind === kind && state.requestUid === uid && (kind === 'Request' || state.place === location);
 }
 
 /** What a proposal needs of an earlier look. After a failure a pull request is looked for again, since a step may be missing. */
@@ -88,7 +88,7 @@ export async function follow(
 ): Promise<PullRequestState> {
   const { kind, namespace, name, uid, gitOps } = task;
   const checkedAt = deps.clock.now().toISOString();
-  const about = { kind, namespace, request: name, requestUid: uid, place: placeOf(gitOps), checkedAt };
+  const about = { kind, namespace, request: name, requestUid: uid, place: locationOf(gitOps), checkedAt };
   const before = identityOf(known);
   try {
     const connection = gitConnectionFor(deps.connections, gitOps.connection, namespace);
@@ -120,6 +120,6 @@ function identityOf(found: Partial<Pick<GitTaskResult, 'number' | 'url'>> | unde
   };
 }
 
-function placeOf({ connection, branch, path }: GitOpsPlace): string {
+function locationOf({ connection, branch, path }: GitOpsLocation): string {
   return JSON.stringify([connection, branch, path]);
 }

@@ -2,7 +2,7 @@ import type { ApprovalRequest } from '../../api/v1alpha1/approvalrequest.ts';
 import { type PromotionObjects, reviewOfObjects, sharedObjectName } from '../../review/gitops/review-of-objects.ts';
 import { branchOf, folderIn, pullRequestDraft } from '../../review/pull-requests/draft.ts';
 import type { ToolReview } from '../../review/tool-review.ts';
-import { type GitOpsPlace, type GitTask, knownTo } from './follow.ts';
+import { type GitOpsLocation, type GitTask, knownTo } from './follow.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import type { RecordedFacts } from './recorded-facts.ts';
 
@@ -11,7 +11,7 @@ export interface PendingRequest {
   readonly request: ApprovalRequest;
   readonly namespace: string;
   readonly promotion: { readonly tool: string; readonly digest: Digest };
-  readonly gitOps: GitOpsPlace;
+  readonly gitOps: GitOpsLocation;
 }
 
 /** The objects of a promotion, and what else is recorded about it. */

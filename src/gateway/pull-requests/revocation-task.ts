@@ -3,14 +3,14 @@ import type { PromotionFacts } from '../../review/gitops/gitops-files.ts';
 import { branchOf, folderIn, pullRequestDraft, revocationDraft } from '../../review/pull-requests/draft.ts';
 import type { PullRequestDraft } from '../../review/pull-requests/port.ts';
 import { recordRevocation } from '../../review/pull-requests/record-revocation.ts';
-import { type GitOpsPlace, type GitTask, knownTo } from './follow.ts';
+import { type GitOpsLocation, type GitTask, knownTo } from './follow.ts';
 import type { PromotionMaterial } from './request-task.ts';
 import type { WithdrawnPromotion } from './revoked-promotions.ts';
 
 /** Brings a revocation into the branch. `material`: undefined when no object of the tool exists any more. */
 export function revocationTask(
   revoked: WithdrawnPromotion,
-  gitOps: GitOpsPlace,
+  gitOps: GitOpsLocation,
   material: () => Promise<PromotionMaterial | undefined>,
 ): GitTask {
   const { namespace, tool, digest, approval } = revoked;
@@ -33,7 +33,7 @@ export function revocationTask(
 
 function draftOf(
   revoked: WithdrawnPromotion,
-  gitOps: GitOpsPlace,
+  gitOps: GitOpsLocation,
   approvedBy: string,
   material: PromotionMaterial | undefined,
 ): PullRequestDraft {

@@ -116,9 +116,9 @@ function inOrder(
       if (!places.has(place)) places.set(place, index);
     }
   }
-  const placeOf = ({ path }: { path: FieldPath }): number =>
+  const positionOf = ({ path }: { path: FieldPath }): number =>
     places.get(JSON.stringify([...(tables.get(String(path[0])) ?? []), ...path])) ?? Number.MAX_SAFE_INTEGER;
-  return keys.toSorted((a, b) => placeOf(a) - placeOf(b));
+  return keys.toSorted((a, b) => positionOf(a) - positionOf(b));
 }
 
 /** Marks the keys whose field has no effect yet, or none without a tool that uses it. */

@@ -47,7 +47,7 @@ export function guardedFetch(provider: string, clock: Clock, limits: AnswerLimit
       throw unreachableError(provider, urlOf(input), error) ?? error;
     });
     const wait = { provider, clock, milliseconds: limits.headersTimeoutMs };
-    const response = await withinSilence(answer, wait).catch((error: unknown) => {
+    const response = await withIdleTimeout(answer, wait).catch((error: unknown) => {
       // Ends the request of a provider that was silent; one that has failed already is not changed by it.
       silent.abort();
       throw error;
@@ -91,7 +91,7 @@ function guardedBody(
   };
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
-      const chunk = await withinSilence(reader.read(), wait).catch((error: unknown) => error);
+      const chunk = await withIdleTimeout(reader.read(), wait).catch((error: unknown) => error);
       if (chunk instanceof TemperError) return fail(controller, chunk);
       if (chunk instanceof Error) return controller.error(chunk);
       const { done, value } = chunk as Chunk;
@@ -133,14 +133,14 @@ class BodySizes {
   }
 }
 
-interface Silence {
+interface IdleTimeout {
   provider: string;
   clock: Clock;
   milliseconds: number;
 }
 
 /** The result, or TEMPER_MODEL_TIMEOUT when it has not arrived after this time. */
-async function withinSilence<T>(result: Promise<T>, { provider, clock, milliseconds }: Silence): Promise<T> {
+async function withIdleTimeout<T>(result: Promise<T>, { provider, clock, milliseconds }: IdleTimeout): Promise<T> {
   const arrived = new AbortController();
   const timeout = clock.sleep(milliseconds, arrived.signal).then(() => {
     throw new TemperError('TEMPER_MODEL_TIMEOUT', `provider "${provider}" sent nothing for ${milliseconds} ms`, {

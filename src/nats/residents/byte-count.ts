@@ -5,13 +5,13 @@ import { readMessages } from '../jetstream/stream-reader.ts';
 import { parseSessionHead } from '../sessions/session-head.ts';
 import type { CountedStore } from './resident.ts';
 
-interface Place {
+interface Location {
   stream: string;
   subjectsOf: (agentUid: string) => readonly string[];
 }
 
 /** Where a store of an agent is. Sessions are counted by their heads. */
-const PLACES: Record<CountedStore, Place> = {
+const LOCATIONS: Record<CountedStore, Location> = {
   sessions: {
     stream: bucketStream(BUCKETS.sessions),
     subjectsOf: (agentUid) => [bucketSubject(BUCKETS.sessions, `${token(agentUid)}.*.head`)],
@@ -32,7 +32,7 @@ const PLACES: Record<CountedStore, Place> = {
   },
 };
 
-function everyKey(bucket: BucketName): Place {
+function everyKey(bucket: BucketName): Location {
   return {
     stream: bucketStream(bucket),
     subjectsOf: (agentUid) => [bucketSubject(bucket, `${token(agentUid)}.>`)],
@@ -40,7 +40,7 @@ function everyKey(bucket: BucketName): Place {
 }
 /** The stream behind a store. */
 export function streamOf(store: CountedStore): string {
-  return PLACES[store].stream;
+  return LOCATIONS[store].stream;
 }
 
 /**
@@ -54,7 +54,7 @@ export async function countBytes(
   agentUid: string,
   limit: number,
 ): Promise<number> {
-  const { stream, subjectsOf } = PLACES[store];
+  const { stream, subjectsOf } = LOCATIONS[store];
   let sum = 0;
   for (const subject of subjectsOf(agentUid)) {
     for await (const { data } of readMessages(connection, stream, subject)) {

@@ -22,7 +22,7 @@ export interface UsagePart {
 
 /** Entries of one part. With the newest parts of a team they stay below the limit of its records of tasks. */
 export const MAX_PART_ENTRIES = 24;
-const KEPT_PARTS: Readonly<Record<UsageKind, number>> = { days: 100, roots: 50 };
+const MAX_PARTS: Readonly<Record<UsageKind, number>> = { days: 100, roots: 50 };
 
 const STREAM = bucketStream(BUCKETS.tasks);
 
@@ -47,7 +47,7 @@ export function createUsageParts(
       const bytes = Buffer.byteLength(JSON.stringify(value));
       await quotaOf(teamUid).reserve('tasks', Math.max(0, bytes - before));
       await publish(connection, subject(teamUid, kind, `${token(day)}.${token(id)}`), value);
-      if (before === 0) await keepLast(connection, STREAM, subject(teamUid, kind, '*.*'), KEPT_PARTS[kind]);
+      if (before === 0) await keepLast(connection, STREAM, subject(teamUid, kind, '*.*'), MAX_PARTS[kind]);
       return bytes;
     },
     async read({ uid, name }, kind, since) {

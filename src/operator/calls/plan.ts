@@ -14,7 +14,7 @@ const MESSAGE_ENDED = 'the message of the call has ended';
 const DECIDED = 'Decided';
 
 /** How long a request stays for users to see, after its decision and after its use. */
-const KEPT_MS = 24 * 3_600_000;
+const MAX_AGE_MS = 24 * 3_600_000;
 
 /** The ApprovalRequest of a call. Its Agent owns it, so it goes with the agent. */
 export function requestObject(call: PendingCall): object {
@@ -113,5 +113,5 @@ export function isOutdated(
     decidedAt ?? metadata.creationTimestamp ?? '',
     ...(status.usedAt === undefined ? [] : [status.usedAt]),
   ];
-  return Math.max(...times.map((time) => Date.parse(time))) + KEPT_MS < now;
+  return Math.max(...times.map((time) => Date.parse(time))) + MAX_AGE_MS < now;
 }

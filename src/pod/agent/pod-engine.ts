@@ -42,7 +42,7 @@ import type { ToolCallCounter } from '../../tempering/hygiene/tool-calls.ts';
 import type { ToolCallLimiter } from './tool-call-limiter.ts';
 import { loggedTerminal } from './program/logged-terminal.ts';
 import type { PodPrograms } from './program/pod-programs.ts';
-import type { ClonePlace } from '../../toolbox/git/clone/clone-place.ts';
+import type { CloneLocation } from '../../toolbox/git/clone/clone-location.ts';
 import { remoteTerminal } from '../../toolbox/terminal/local-terminal.ts';
 import type { SandboxConnection } from './sandbox-connection.ts';
 import type { CurrentMessage } from './current-message.ts';
@@ -65,7 +65,7 @@ export interface PodEngineDeps {
   sources: WithheldSources;
   sandbox: SandboxConnection;
   /** Of all messages of the pod. */
-  clonePlace: ClonePlace;
+  cloneLocation: CloneLocation;
   /** The agent program of the pod, of all its messages. */
   programs: PodPrograms;
   /** Folder of the agent's files, as a path in the sandbox container. */
@@ -139,7 +139,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment, pro
       ...discoveryOf(deps, assignment, tools),
       ...hostPorts(deps),
       ...workspacePorts(workspace, sandbox, { log, clock }),
-      clonePlace: deps.clonePlace,
+      cloneLocation: deps.cloneLocation,
       ...repositoriesOf(deps, assignment),
     },
     { name, namespace, spec, policy, level, categoryLevels, generation },

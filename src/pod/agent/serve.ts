@@ -18,7 +18,7 @@ import { Readiness } from './assignment/readiness.ts';
 import { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
 import { openSlot } from './slots/slot.ts';
 import { SlotPool } from './slots/slot-pool.ts';
-import { podClonePlace } from '../../toolbox/git/clone/clone-place.ts';
+import { podCloneLocation } from '../../toolbox/git/clone/clone-location.ts';
 import { ToolCallLimiter } from './tool-call-limiter.ts';
 
 export interface AgentRoleOptions {
@@ -78,13 +78,13 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
   const toolCallLimiter = new ToolCallLimiter(clock);
   const sources = new WithheldSources();
   const programs = open.use(new PodPrograms({ sandbox, clock, ids }));
-  const clonePlace = podClonePlace(sandbox);
+  const cloneLocation = podCloneLocation(sandbox);
   const shared = {
     client,
     egress,
     spans,
     sandbox,
-    clonePlace,
+    cloneLocation,
     programs,
     workspace,
     toolCallLimiter,

@@ -61,12 +61,12 @@ function ofTemplate(name: string, { template, parent }: ChildFacts): ChildAdmiss
 
 /** Within its parent, and then within the policy: what the parent leaves open, only the policy limits. */
 function ofManifest(wanted: AgentSpec, { parent, policy }: ChildFacts): ChildAdmission {
-  const beyondParent = inherits(wanted, parent.spec);
-  if (beyondParent.length > 0) return refusedFor(beyondParent.map(({ message }) => message));
+  const exceedsParent = inherits(wanted, parent.spec);
+  if (exceedsParent.length > 0) return refusedFor(exceedsParent.map(({ message }) => message));
   const spec = { idle: DEFAULT_IDLE, ...inheritedSpec(wanted, parent.spec) };
-  const beyondPolicy = grantsWithinPolicy(spec, policy);
-  if (beyondPolicy.length === 0) return { spec };
-  return refusedFor(beyondPolicy.map(({ message }) => printable(message, MAX_REFUSAL_CHARACTERS)));
+  const exceedsPolicy = grantsWithinPolicy(spec, policy);
+  if (exceedsPolicy.length === 0) return { spec };
+  return refusedFor(exceedsPolicy.map(({ message }) => printable(message, MAX_REFUSAL_CHARACTERS)));
 }
 
 function refusedFor(messages: readonly string[]): ChildAdmission {

@@ -31,8 +31,8 @@ export function grantRefusals(child: Grants = {}, parent: Grants = {}, patterns:
     const ceiling = (of(parent) ?? []).filter((pattern) => patterns.patternError(pattern, kind) === undefined);
     return (of(child) ?? []).flatMap((pattern, index): Refusal[] => {
       const field = `spec.grants.${key}[${index}]`;
-      const flaw = patterns.patternError(pattern, kind);
-      if (flaw !== undefined) return [refusal(field, `"${pattern}", which is not a pattern,`, quotedList(ceiling))];
+      const error = patterns.patternError(pattern, kind);
+      if (error !== undefined) return [refusal(field, `"${pattern}", which is not a pattern,`, quotedList(ceiling))];
       if (patterns.covers(ceiling, pattern, kind)) return [];
       return [refusal(field, `"${pattern}"`, quotedList(ceiling))];
     });

@@ -5,7 +5,7 @@ import { compilePattern } from './pattern.ts';
 
 /** The pattern language for the manifest checks. The decisions use the same functions, so both agree about every pattern. */
 export const PATTERN_RULES: PatternRules = {
-  patternError: patternFlaw,
+  patternError,
   covers: (ceiling, text, kind) => covers(ceiling, text, kind),
 };
 
@@ -14,7 +14,7 @@ export const PATTERN_RULES: PatternRules = {
  * the budget of one. A hundred ordinary patterns use a third of it. Beyond it a pattern counts as not covered.
  */
 export class BoundedPatternRules implements PatternRules {
-  readonly patternError = patternFlaw;
+  readonly patternError = patternError;
   #budget: SearchBudget = newSearchBudget();
 
   /** Call it before each object. */
@@ -33,7 +33,7 @@ function covers(ceiling: readonly string[], text: string, kind: PatternKind, bud
   return includes(outer, compilePattern(text, kind), budget);
 }
 
-function patternFlaw(text: string, kind: PatternKind): string | undefined {
+function patternError(text: string, kind: PatternKind): string | undefined {
   try {
     compilePattern(text, kind);
     return undefined;

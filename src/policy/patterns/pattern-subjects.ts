@@ -1,4 +1,4 @@
-import { subjectFlaw } from '../../events/subject.ts';
+import { subjectError } from '../../events/subject.ts';
 import { DEFAULT_PORT, parseHost, parsePort, splitPort } from './hosts.ts';
 
 /** What a pattern matches. Each kind has its own separator and normal form. */
@@ -64,7 +64,7 @@ function pathSubject(text: string): Subject | undefined {
 }
 
 function eventSubject(text: string): Subject | undefined {
-  if (subjectFlaw(text) !== undefined) return undefined;
+  if (subjectError(text) !== undefined) return undefined;
   return { segments: text.split('.'), canonical: text, address: false };
 }
 

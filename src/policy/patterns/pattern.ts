@@ -1,8 +1,8 @@
-import { subjectPatternFlaw } from '../../events/subject.ts';
+import { subjectPatternError } from '../../events/subject.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { DEFAULT_PORT, type Host, parseHost, parsePort, splitPort } from './hosts.ts';
-import { sharedSuffixFlaw } from './public-suffixes.ts';
+import { sharedSuffixError } from './public-suffixes.ts';
 import { ROOT, SEPARATORS, joinPath, parseSubject, pathSegments } from './pattern-subjects.ts';
 import type { Subject, SubjectKind } from './pattern-subjects.ts';
 
@@ -135,8 +135,8 @@ function isStar(segment: Segment | undefined): boolean {
 
 /** A NATS subject: `*` is one token, and a `>` at the end is one or more. */
 function eventPattern(text: string): Pattern {
-  const flaw = subjectPatternFlaw(text);
-  if (flaw !== undefined) throw invalid(text, 'event', 0, flaw);
+  const error = subjectPatternError(text);
+  if (error !== undefined) throw invalid(text, 'event', 0, error);
   const any: Segment = ['', ''];
   const segments = text
     .split('.')
@@ -157,8 +157,8 @@ function hostPattern(text: string): Pattern {
   const { head, name } = splitWildcard(split.host);
   const host = name === '' && head.length > 0 ? { address: false, labels: [] } : parseHost(name);
   if (host === undefined) throw invalid(text, 'host', positionOfHostFault(split.host, name), hostFault(name));
-  const flaw = wildcardFlaw(head, host);
-  if (flaw !== undefined) throw invalid(text, 'host', split.host.length - name.length, flaw);
+  const error = wildcardError(head, host);
+  if (error !== undefined) throw invalid(text, 'host', split.host.length - name.length, error);
   const plain = head.length === 0 && port !== '*';
   return {
     kind: 'host',
@@ -176,9 +176,9 @@ function splitWildcard(host: string): { head: Segment[]; name: string } {
   return { head: [], name: host };
 }
 
-function wildcardFlaw([wildcard]: readonly Segment[], { address, labels }: Host): string | undefined {
+function wildcardError([wildcard]: readonly Segment[], { address, labels }: Host): string | undefined {
   if (wildcard === undefined || labels.length === 0) return undefined;
-  return address ? 'an IP address takes no wildcard' : sharedSuffixFlaw(labels, wildcard === '**');
+  return address ? 'an IP address takes no wildcard' : sharedSuffixError(labels, wildcard === '**');
 }
 
 function positionOfHostFault(host: string, name: string): number {

@@ -11,7 +11,7 @@ const SUFFIX_BELOW = suffixesBelow();
  * of one. `deep` is a wildcard for any number of labels. The labels are lower case and ASCII. A last label that is not on the list, such as
  * `internal`, has one owner.
  */
-export function sharedSuffixFlaw(labels: readonly string[], deep: boolean): string | undefined {
+export function sharedSuffixError(labels: readonly string[], deep: boolean): string | undefined {
   const name = labels.join('.');
   const below = SUFFIX_BELOW.get(name);
   if (isPublicSuffix(name) || (labels.length === 1 && below !== undefined))

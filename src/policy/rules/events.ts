@@ -1,4 +1,4 @@
-import { isPlatformSubject, PLATFORM_TOKEN, subjectFlaw, subjectPatternFlaw } from '../../events/subject.ts';
+import { isPlatformSubject, PLATFORM_TOKEN, subjectError, subjectPatternError } from '../../events/subject.ts';
 import { includes, newSearchBudget } from '../patterns/pattern-containment.ts';
 import { compilePattern } from '../patterns/pattern.ts';
 import type { PreparedPolicy } from '../prepare.ts';
@@ -14,8 +14,8 @@ export function publishRules(prepared: PreparedPolicy): Rule<RequestOf<'Publish'
     {
       id: 'event.subject',
       check: ({ subject }) => {
-        const flaw = subjectFlaw(subject);
-        if (flaw !== undefined) return deny(`"${subject}" is not a subject of an event: ${flaw}.`);
+        const error = subjectError(subject);
+        if (error !== undefined) return deny(`"${subject}" is not a subject of an event: ${error}.`);
         if (!isPlatformSubject(subject)) return undefined;
         return deny(`Only Temper publishes events below "${PLATFORM_TOKEN}"; use a subject with another first token.`);
       },
@@ -37,8 +37,10 @@ export function subscribeRules({ subscribe, snapshot }: PreparedPolicy): Rule<Re
     {
       id: 'event.subject',
       check: ({ pattern }) => {
-        const flaw = subjectPatternFlaw(pattern);
-        return flaw === undefined ? undefined : deny(`"${pattern}" is not a pattern for subjects of events: ${flaw}.`);
+        const error = subjectPatternError(pattern);
+        return error === undefined
+          ? undefined
+          : deny(`"${pattern}" is not a pattern for subjects of events: ${error}.`);
       },
       explain: () => passed('it is a pattern for subjects'),
     },

@@ -111,8 +111,8 @@ function domainRule(prepared: PreparedPolicy): Rule<ForgeRuleInput> {
       // One budget, because the author of the tool chooses the number of domains.
       const budget = newSearchBudget();
       for (const domain of domains) {
-        const flaw = PATTERN_RULES.patternError(domain, 'host');
-        if (flaw !== undefined) return deny(`Domain "${domain}" is not a host pattern: ${flaw}.`);
+        const error = PATTERN_RULES.patternError(domain, 'host');
+        if (error !== undefined) return deny(`Domain "${domain}" is not a host pattern: ${error}.`);
         const pattern = compilePattern(domain, 'host');
         for (const [field, set] of lists) {
           if (!includes(set.patterns, pattern, budget)) {

@@ -19,8 +19,8 @@ import { summarySections } from '../sections/summary.ts';
 import type { ToolReview } from '../tool-review.ts';
 import type { Proposal, PullRequestDraft } from './port.ts';
 
-/** The place in a repository that a policy names. */
-export interface RepositoryPlace {
+/** The location in a repository that a policy names. */
+export interface RepositoryLocation {
   readonly branch: string;
   /** The folder of all exports. */
   readonly path: string;
@@ -38,8 +38,8 @@ export function branchOf(nonce: string, purpose: 'share' | 'revoke'): string {
 }
 
 /** The folder of a promotion in a repository. Throws TEMPER_MANIFEST_INVALID as `pullRequestDraft` does. */
-export function folderIn(place: RepositoryPlace, facts: Pick<PromotionFacts, 'namespace' | 'object'>): string {
-  const path = checkedPlace(place);
+export function folderIn(location: RepositoryLocation, facts: Pick<PromotionFacts, 'namespace' | 'object'>): string {
+  const path = checkedLocation(location);
   return `${path === '' ? '' : `${path}/`}${gitOpsFolder(facts)}`;
 }
 
@@ -48,14 +48,14 @@ export function folderIn(place: RepositoryPlace, facts: Pick<PromotionFacts, 'na
  * not apply another text. Its branch is named after the nonce, so that equal requests give the same branch; a revocation has one of its
  * own. Throws TEMPER_MANIFEST_INVALID for a branch or path that Git or a shell could read as something else.
  */
-export function pullRequestDraft(review: ToolReview, place: RepositoryPlace): PullRequestDraft {
-  const frame = frameOf(review, place);
+export function pullRequestDraft(review: ToolReview, location: RepositoryLocation): PullRequestDraft {
+  const frame = frameOf(review, location);
   const page = `${frame.folder}/review.md`;
   return {
     ...frame,
     body: bounded([...summarySections(review), paragraph('The whole page is in ', foreign(page), '.')], page),
     comment: bounded([heading(2, 'Evidence and verdicts'), ...evidenceSections(review)], page),
-    files: gitOpsFiles(review).map((file) => below(place, file)),
+    files: gitOpsFiles(review).map((file) => below(location, file)),
     kept: pathsIn(frame.folder, [
       ...(review.promotion.revoked === undefined ? [] : [TOOL_FILE, APPROVAL_FILE]),
       ...(review.auditHead === undefined ? [AUDIT_HEAD_FILE] : []),
@@ -64,8 +64,8 @@ export function pullRequestDraft(review: ToolReview, place: RepositoryPlace): Pu
 }
 
 /** The revocation of a tool whose object is gone: one file, and the others stay. */
-export function revocationDraft(facts: PromotionFacts, place: RepositoryPlace): PullRequestDraft {
-  const frame = frameOf(facts, place);
+export function revocationDraft(facts: PromotionFacts, location: RepositoryLocation): PullRequestDraft {
+  const frame = frameOf(facts, location);
   const { by = '', reason = '' } = facts.promotion.revoked ?? {};
   return {
     ...frame,
@@ -75,29 +75,29 @@ export function revocationDraft(facts: PromotionFacts, place: RepositoryPlace): 
       paragraph('Reason: ', foreign(reason === '' ? 'none given' : reason)),
     ]),
     comment: renderMarkdown([paragraph('The cluster has no object of this tool any more.')]),
-    files: [below(place, revocationFile(facts))],
+    files: [below(location, revocationFile(facts))],
     kept: pathsIn(frame.folder, [TOOL_FILE, APPROVAL_FILE, AUDIT_HEAD_FILE, ...REVIEW_FILES]),
   };
 }
 
 function frameOf(
   facts: PromotionFacts,
-  place: RepositoryPlace,
+  location: RepositoryLocation,
 ): Pick<PullRequestDraft, 'branch' | 'base' | 'title' | 'folder'> {
   const { promotion, namespace, artifact } = facts;
-  const folder = folderIn(place, facts);
+  const folder = folderIn(location, facts);
   const isRevocation = promotion.revoked !== undefined;
   const title = `${isRevocation ? 'Revoke' : 'Share'} tool ${artifact.name} in namespace ${namespace}`;
   return {
     branch: branchOf(promotion.nonce, isRevocation ? 'revoke' : 'share'),
-    base: place.branch,
+    base: location.branch,
     title: printable(title, 200),
     folder,
   };
 }
 
-function below(place: RepositoryPlace, file: GitOpsFile): GitOpsFile {
-  const path = checkedPlace(place);
+function below(location: RepositoryLocation, file: GitOpsFile): GitOpsFile {
+  const path = checkedLocation(location);
   return { ...file, path: path === '' ? file.path : `${path}/${file.path}` };
 }
 
@@ -112,7 +112,7 @@ function bounded(document: ReviewDocument, page: string): string {
   return renderMarkdown([paragraph('The text is too long for this place. Read it in ', foreign(page), '.')]);
 }
 
-function checkedPlace({ branch, path }: RepositoryPlace): string {
+function checkedLocation({ branch, path }: RepositoryLocation): string {
   if (!isSafeBranchName(branch)) throw invalid('promotion.toShared.gitOps.branch', branch);
   const segments = path.split('/').filter((segment) => segment !== '');
   if (!segments.every((segment) => SEGMENT.test(segment))) throw invalid('promotion.toShared.gitOps.path', path);

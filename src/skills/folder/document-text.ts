@@ -46,10 +46,10 @@ export function parseYaml(text: string, file: string, report: Report): Json | un
   const normal = normalized(text);
   if (!isReadable(normal, file, report)) return undefined;
   const { documents, errors } = parseDocuments(normal);
-  const [flaw] = errors;
-  if (flaw !== undefined) {
-    const message = `line ${flaw.position.line} of the YAML: ${flaw.message}`;
-    refuse(report, file, flaw.rule, message, flaw.fix);
+  const [error] = errors;
+  if (error !== undefined) {
+    const message = `line ${error.position.line} of the YAML: ${error.message}`;
+    refuse(report, file, error.rule, message, error.fix);
     return undefined;
   }
   if (documents.length === 1) return documents[0]?.value;

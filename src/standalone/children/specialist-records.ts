@@ -15,7 +15,7 @@ export interface SpecialistRecord {
 
 const collectionOf = (namespace: string): string => `specialists/${namespace}`;
 /** Longer than the chain of messages in which a call can be repeated. */
-const KEPT_MS = 24 * 3_600_000;
+const MAX_AGE_MS = 24 * 3_600_000;
 
 /** `id`: of the call, so that a repeated call asks no judge. */
 export async function storeSpecialist(
@@ -44,7 +44,7 @@ export async function specialistsOf(
   const found: SpecialistRecord[] = [];
   for (const { name, value } of await records.list(collectionOf(namespace))) {
     const specialist = parse(value);
-    const isOld = specialist === undefined || now - Date.parse(specialist.time) > KEPT_MS;
+    const isOld = specialist === undefined || now - Date.parse(specialist.time) > MAX_AGE_MS;
     if (isOld) await records.delete(collectionOf(namespace), name);
     else if (specialist.parent === parent && specialist.message === message) found.push(specialist);
   }

@@ -152,10 +152,10 @@ export function parsePackage(text: string): PackagedTool {
 
 function readPackage(text: string): JsonObject {
   if (text.length > MAX_CHARACTERS) throw invalid('the file', `has more than ${MAX_CHARACTERS} characters`);
-  const { documents, errors: flaws } = parseDocuments(text);
-  const [flaw] = flaws;
-  if (flaw !== undefined) {
-    throw invalid(`line ${flaw.position.line}, column ${flaw.position.column}`, `${flaw.message}; ${flaw.fix}`);
+  const { documents, errors } = parseDocuments(text);
+  const [error] = errors;
+  if (error !== undefined) {
+    throw invalid(`line ${error.position.line}, column ${error.position.column}`, `${error.message}; ${error.fix}`);
   }
   const [document, second] = documents;
   if (document === undefined || second !== undefined) throw invalid('the file', 'must hold exactly one document');

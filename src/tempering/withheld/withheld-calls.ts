@@ -25,14 +25,14 @@ export function createWithheldCalls(sources: WithheldSources, store: SourceStore
     if (call.name !== FORGE_TOOL_NAME) return { ...call, arguments: sources.text(call.arguments) };
     sources.learn(argumentsOf(call));
     const digest = sha256(call.arguments);
-    await store.put(forgesOf(collection), placeOf(call.id), call.arguments);
+    await store.put(forgesOf(collection), keyOf(call.id), call.arguments);
     return { ...call, arguments: canonicalJson({ withheld: digest, bytes: Buffer.byteLength(call.arguments) }) };
   };
   const stored = async (collection: string, item: ModelMessage): Promise<ModelMessage> => {
     if (item.role === 'user') return { ...item, text: sources.text(item.text) };
     if (item.role === 'tool') {
       if (item.name !== FORGE_TOOL_NAME) return { ...item, text: sources.text(item.text) };
-      await store.delete(forgesOf(collection), placeOf(item.toolCallId));
+      await store.delete(forgesOf(collection), keyOf(item.toolCallId));
       return { ...item, text: forgeResult(item.text) };
     }
     const toolCalls: Call[] = [];
@@ -43,7 +43,7 @@ export function createWithheldCalls(sources: WithheldSources, store: SourceStore
     const digest = call.name === FORGE_TOOL_NAME ? withheldDigest(call) : undefined;
     if (digest === undefined) return call;
     // With a key that was replaced since, the forge cannot go on: it is refused, and the model forges again.
-    const text = await store.get(forgesOf(collection), placeOf(call.id)).catch((error: unknown) => {
+    const text = await store.get(forgesOf(collection), keyOf(call.id)).catch((error: unknown) => {
       if (isTemperError(error, 'TEMPER_STATE_CORRUPT')) return undefined;
       throw error;
     });
@@ -98,7 +98,7 @@ function forgesOf(session: string): string {
 }
 
 /** Providers reuse the ids of calls, and only the last one can be without a result. */
-function placeOf(callId: string): string {
+function keyOf(callId: string): string {
   return sha256(callId).slice('sha256:'.length);
 }
 

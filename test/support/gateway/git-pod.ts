@@ -7,7 +7,7 @@ import { serveSandbox } from '../../../src/pod/sandbox/serve.ts';
 import { prepareSocketFolder, socketPaths } from '../../../src/pod/socket/socket-folder.ts';
 import { createLogger } from '../../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
-import { podClonePlace } from '../../../src/toolbox/git/clone/clone-place.ts';
+import { podCloneLocation } from '../../../src/toolbox/git/clone/clone-location.ts';
 import { gitTools } from '../../../src/toolbox/git/git-tools.ts';
 import type { RemoteGitDeps } from '../../../src/toolbox/git/remote/deps.ts';
 import { remoteGitTools } from '../../../src/toolbox/git/remote/remote-tools.ts';
@@ -52,7 +52,7 @@ export async function startGitPod(): Promise<GitPod> {
     clock: systemClock,
     terminal,
     remote: sandbox,
-    clonePlace: podClonePlace(sandbox),
+    cloneLocation: podCloneLocation(sandbox),
   };
   return {
     workspace,

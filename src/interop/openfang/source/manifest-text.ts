@@ -39,9 +39,11 @@ function parseToml(text: string): ParsedText {
 /** The YAML parser of manifests reads JSON too; it refuses a key that occurs twice. */
 function parseJson(text: string): ParsedText {
   const { documents, errors } = parseDocuments(text);
-  const [flaw] = errors;
-  if (flaw !== undefined)
-    return { problem: `line ${flaw.position.line}, column ${flaw.position.column}: ${printable(flaw.message, 200)}` };
+  const [error] = errors;
+  if (error !== undefined)
+    return {
+      problem: `line ${error.position.line}, column ${error.position.column}: ${printable(error.message, 200)}`,
+    };
   return documents.length === 1 ? { value: documents[0]?.value ?? null } : { problem: 'the file is not one document' };
 }
 

@@ -25,10 +25,10 @@ export class GrantList {
 
   /** Adds the pattern for the text of the manifest. `note`: what changes with it; `hint`: what it needs besides. */
   add(path: FieldPath, text: string, pattern = text, note?: string, hint?: string): void {
-    const flaw = this.#flawOf(pattern);
-    if (flaw !== undefined) {
-      if (isLimiting(path)) this.#log.refuseFile(path, flaw, text);
-      else this.#log.add(path, 'NotImported', { value: text, note: flaw });
+    const error = this.#errorOf(pattern);
+    if (error !== undefined) {
+      if (isLimiting(path)) this.#log.refuseFile(path, error, text);
+      else this.#log.add(path, 'NotImported', { value: text, note: error });
       return;
     }
     if (!this.#patterns.includes(pattern)) this.#patterns.push(pattern);
@@ -42,10 +42,10 @@ export class GrantList {
     });
   }
 
-  #flawOf(pattern: string): string | undefined {
+  #errorOf(pattern: string): string | undefined {
     if (pattern.length > MAX_PATTERN_LENGTH) return `a pattern has at most ${MAX_PATTERN_LENGTH} characters`;
-    const flaw = pattern === '' ? 'the pattern is empty' : this.#rules.patternError(pattern, this.#kind);
-    if (flaw !== undefined) return `not a pattern of this kind (${flaw})`;
+    const error = pattern === '' ? 'the pattern is empty' : this.#rules.patternError(pattern, this.#kind);
+    if (error !== undefined) return `not a pattern of this kind (${error})`;
     if (this.#patterns.length >= MAX_PATTERNS && !this.#patterns.includes(pattern))
       return `a list has at most ${MAX_PATTERNS} patterns`;
     return undefined;

@@ -10,14 +10,14 @@ import { isBranchName, optionalRevision, PATH_SCHEMA, REVISION_SCHEMA } from '..
 import {
   assertNoCredential,
   assertReachable,
-  placeOfClones,
+  cloneLocationOf,
   readableRemote,
   type RemoteGitDeps,
   URL_SCHEMA,
 } from '../remote/deps.ts';
 import type { RepositoryReader } from '../remote/port.ts';
 import { checkoutOf } from './checked-clone.ts';
-import type { ClonePlace } from './clone-place.ts';
+import type { CloneLocation } from './clone-location.ts';
 
 const MAX_DEPTH = 100;
 
@@ -82,12 +82,12 @@ export function gitCloneTool(deps: RemoteGitDeps): Tool {
 }
 
 async function cloneRepository(input: Json, context: CallContext, deps: RemoteGitDeps): Promise<Json> {
-  const place = placeOfClones('git_clone', deps);
-  return place.inTurn(context.session, () => cloneAt(place, input, context, deps));
+  const location = cloneLocationOf('git_clone', deps);
+  return location.inTurn(context.session, () => cloneAt(location, input, context, deps));
 }
 
-async function cloneAt(place: ClonePlace, input: Json, context: CallContext, deps: RemoteGitDeps): Promise<Json> {
-  const { answerBytes, pack, checkout } = place.limits;
+async function cloneAt(location: CloneLocation, input: Json, context: CallContext, deps: RemoteGitDeps): Promise<Json> {
+  const { answerBytes, pack, checkout } = location.limits;
   const url = requiredText(input, 'url');
   const folder = requiredText(input, 'folder').replace(/\/+$/, '');
   const { remote, repository } = readableRemote(GIT_CLONE, input, context, { ...deps, answerBytes });
@@ -100,7 +100,7 @@ async function cloneAt(place: ClonePlace, input: Json, context: CallContext, dep
     [...clone.objects.values()].map(({ content }) => content),
   );
   for (const path of paths) assertAllowed(deps, context, { kind: 'File', path: `${folder}/${path}`, access: 'write' });
-  await place.write({ folder, url, clone, branch }, context);
+  await location.write({ folder, url, clone, branch }, context);
   return { repository: folder, commit, ...(branch === undefined ? {} : { branch }), files: paths.length, bytes };
 }
 

@@ -2,7 +2,7 @@ import type { CallOptions } from '../../../lib/call-options.ts';
 import type { Json } from '../../../lib/json.ts';
 import { packCommit } from '../remote/pack-commit.ts';
 import { writeFetch } from '../remote/write-fetch.ts';
-import { POD_LIMITS } from './clone-place.ts';
+import { POD_LIMITS } from './clone-location.ts';
 import { CLONE_REQUEST, FETCH_REQUEST, parseCloneRequest, parseFetchRequest } from './clone-request.ts';
 import { PACK_REQUEST, parsePackRequest } from './pack-request.ts';
 import { writeClone, type WriteCloneDeps } from './write-clone.ts';

@@ -11,7 +11,7 @@ import { requiredText } from '../../input.ts';
 import type { Terminal } from '../../terminal/port.ts';
 import type { Web } from '../../web/deps.ts';
 import { hostRules } from '../../web/host-rules.ts';
-import { type ClonePlace, localClonePlace } from '../clone/clone-place.ts';
+import { type CloneLocation, localCloneLocation } from '../clone/clone-location.ts';
 import type {
   ConnectedRepository,
   GatewayRepositories,
@@ -35,7 +35,7 @@ export interface RemoteGitDeps extends Pick<ToolboxDeps, 'workspace' | 'decide' 
   /** The workspace is on another machine. */
   remote?: RemoteWorkspace | undefined;
   /** Where clones are checked and written when the workspace is on another machine; absent: nowhere. */
-  clonePlace?: ClonePlace | undefined;
+  cloneLocation?: CloneLocation | undefined;
   /** Absent: this process has no credential. */
   repositories?: Repositories | undefined;
   /** Absent: no gateway has a credential. */
@@ -122,11 +122,11 @@ export function denialOf(url: string, context: CallContext, { decide }: RemoteGi
 }
 
 /** Throws TEMPER_PROGRAM_UNAVAILABLE where no repository can be written. */
-export function placeOfClones(tool: string, deps: RemoteGitDeps): ClonePlace {
-  const { workspace, protectedFolders = [], remote, clonePlace } = deps;
-  if (clonePlace !== undefined) return clonePlace;
+export function cloneLocationOf(tool: string, deps: RemoteGitDeps): CloneLocation {
+  const { workspace, protectedFolders = [], remote, cloneLocation } = deps;
+  if (cloneLocation !== undefined) return cloneLocation;
   if (remote !== undefined) throw unavailable(tool, 'has no place for repositories here');
-  return localClonePlace({ workspace, protectedFolders, terminal: terminalOf(tool, deps) });
+  return localCloneLocation({ workspace, protectedFolders, terminal: terminalOf(tool, deps) });
 }
 
 /** Where Git runs. Throws TEMPER_PROGRAM_UNAVAILABLE. */

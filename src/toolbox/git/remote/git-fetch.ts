@@ -7,12 +7,12 @@ import type { CallContext, Tool, ToolDescriptor } from '../../../tools/contract.
 import { assertAllowed } from '../../deps.ts';
 import { optionalText } from '../../input.ts';
 import { checkoutOf } from '../clone/checked-clone.ts';
-import type { ClonePlace } from '../clone/clone-place.ts';
+import type { CloneLocation } from '../clone/clone-location.ts';
 import { PATH_SCHEMA } from '../git-inputs.ts';
 import {
   assertNoCredential,
   assertReachable,
-  placeOfClones,
+  cloneLocationOf,
   readableRemote,
   type RemoteGitDeps,
   terminalOf,
@@ -71,12 +71,12 @@ export function gitFetchTool(deps: RemoteGitDeps): Tool {
 }
 
 async function fetchBranch(input: Json, context: CallContext, deps: RemoteGitDeps): Promise<Json> {
-  const place = placeOfClones('git_fetch', deps);
-  return place.inTurn(context.session, () => fetchAt(place, input, context, deps));
+  const location = cloneLocationOf('git_fetch', deps);
+  return location.inTurn(context.session, () => fetchAt(location, input, context, deps));
 }
 
-async function fetchAt(place: ClonePlace, input: Json, context: CallContext, deps: RemoteGitDeps): Promise<Json> {
-  const { answerBytes, pack: limits } = place.fetchLimits;
+async function fetchAt(location: CloneLocation, input: Json, context: CallContext, deps: RemoteGitDeps): Promise<Json> {
+  const { answerBytes, pack: limits } = location.fetchLimits;
   const folder = optionalText(input, 'repository') ?? '.';
   const branch = branchArgument(input, 'branch');
   const { remote, repository } = readableRemote(GIT_FETCH, input, context, { ...deps, answerBytes });
@@ -89,13 +89,13 @@ async function fetchAt(place: ClonePlace, input: Json, context: CallContext, dep
     await local.git(['update-ref', `refs/remotes/origin/${branch}`, commit]);
     return output(0);
   }
-  await assertCheckout({ remote, commit, folder, limits: place.fetchLimits }, context, deps);
+  await assertCheckout({ remote, commit, folder, limits: location.fetchLimits }, context, deps);
   const { pack, objects } = await remote.since(commit, await local.known(), limits, context.op);
   assertNoCredential(
     repository,
     [...objects.values()].map(({ content }) => content),
   );
-  await place.fetch({ folder, branch, commit, pack }, context);
+  await location.fetch({ folder, branch, commit, pack }, context);
   return output(objects.size);
 }
 
@@ -103,7 +103,7 @@ interface CheckedCommit {
   remote: RepositoryReader;
   commit: string;
   folder: string;
-  limits: ClonePlace['fetchLimits'];
+  limits: CloneLocation['fetchLimits'];
 }
 
 /** What a checkout of the commit would write, as for a clone of it. */

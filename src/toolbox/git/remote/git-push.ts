@@ -5,14 +5,14 @@ import type { Json } from '../../../lib/json.ts';
 import { checkedTool } from '../../../tools/checks/checked-tool.ts';
 import type { CallContext, Tool, ToolDescriptor } from '../../../tools/contract.ts';
 import { optionalText, requiredText } from '../../input.ts';
-import type { ClonePlace } from '../clone/clone-place.ts';
+import type { CloneLocation } from '../clone/clone-location.ts';
 import { PATH_SCHEMA } from '../git-inputs.ts';
 import {
   assertConnected,
   assertReachable,
   connectedRepository,
   denialOf,
-  placeOfClones,
+  cloneLocationOf,
   type RemoteGitDeps,
   URL_SCHEMA,
   REMOTE_FAILURES,
@@ -78,22 +78,22 @@ export function gitPushTool(deps: RemoteGitDeps): Tool {
 }
 
 async function pushCommit(input: Json, context: CallContext, deps: RemoteGitDeps): Promise<Json> {
-  const place = placeOfClones('git_push', deps);
+  const location = cloneLocationOf('git_push', deps);
   const url = requiredText(input, 'url');
   const there = deps.gatewayRepositories?.find(url);
-  if (there !== undefined) return pushThroughGateway(there, place, input, context);
+  if (there !== undefined) return pushThroughGateway(there, location, input, context);
   const repository = connectedRepository(url, deps);
   const remote = new GitRemote(repository.transport(denialOf(url, context, deps)), deps.clock);
-  return pushed({ repository, remote }, place, input, context);
+  return pushed({ repository, remote }, location, input, context);
 }
 
 /** With the credential that this process has. */
-async function pushed(target: PushTarget, place: ClonePlace, input: Json, context: CallContext): Promise<Json> {
+async function pushed(target: PushTarget, location: CloneLocation, input: Json, context: CallContext): Promise<Json> {
   const [branch, commit] = [branchArgument(input, 'branch'), commitArgument(input)];
   const state = await pushableBranch(target, branch, context.op);
   if (state.before === commit) return pushOutput(branch, commit, state, 0);
-  const pack = await place.pack({ folder: folderOf(input), branch, commit, ...state }, context);
-  const check = { limits: place.limits.pack, inTurn: <T>(work: () => Promise<T>): Promise<T> => work() };
+  const pack = await location.pack({ folder: folderOf(input), branch, commit, ...state }, context);
+  const check = { limits: location.limits.pack, inTurn: <T>(work: () => Promise<T>): Promise<T> => work() };
   const objects = await pushPack(target, { branch, commit, pack }, state, check, context.op);
   return pushOutput(branch, commit, state, objects);
 }
@@ -101,16 +101,16 @@ async function pushed(target: PushTarget, place: ClonePlace, input: Json, contex
 /** The gateway has the credential. It decides again, from its own look at the server and at the pack. */
 async function pushThroughGateway(
   repository: GatewayRepository,
-  place: ClonePlace,
+  location: CloneLocation,
   input: Json,
   context: CallContext,
 ): Promise<Json> {
   const [branch, commit] = [branchArgument(input, 'branch'), commitArgument(input)];
   const call = { tool: GIT_PUSH, input, op: context.op };
-  return place.inTurn(context.session, async () => {
+  return location.inTurn(context.session, async () => {
     const state = await repository.branch(branch, call);
     if (state.before === commit) return repository.call(call);
-    return repository.call(call, await place.pack({ folder: folderOf(input), branch, commit, ...state }, context));
+    return repository.call(call, await location.pack({ folder: folderOf(input), branch, commit, ...state }, context));
   });
 }
 

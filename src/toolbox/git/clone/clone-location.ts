@@ -17,7 +17,7 @@ interface CloneLimits {
 }
 
 /** Where the repositories of the workspace are: what is read for them is checked before it is written there, and what they push is packed there. */
-export interface ClonePlace {
+export interface CloneLocation {
   readonly limits: CloneLimits;
   /** Of each of the two answers of a fetch, whose objects may be in memory together. */
   readonly fetchLimits: CloneLimits;
@@ -48,7 +48,7 @@ export const POD_LIMITS: CloneLimits = podLimits(MEBIBYTE);
 export const POD_FETCH_LIMITS: CloneLimits = podLimits(MEBIBYTE / 2);
 
 /** The machine of a user. */
-export function localClonePlace(deps: WriteCloneDeps): ClonePlace {
+export function localCloneLocation(deps: WriteCloneDeps): CloneLocation {
   return {
     limits: LOCAL_LIMITS,
     fetchLimits: LOCAL_LIMITS,
@@ -60,7 +60,7 @@ export function localClonePlace(deps: WriteCloneDeps): ClonePlace {
 }
 
 /** A pod: the agent container checks, the sandbox container writes. One for all sessions of the pod. */
-export function podClonePlace(sandbox: Pick<RemoteWorkspace, 'callTool'>): ClonePlace {
+export function podCloneLocation(sandbox: Pick<RemoteWorkspace, 'callTool'>): CloneLocation {
   const turns = new FairQueue();
   return {
     limits: POD_LIMITS,
