@@ -23,6 +23,7 @@ const PRIVATE_WORDS = [
   'doors?',
   'everybody',
   'farewell',
+  'flaws?',
   'for ever',
   'for good',
   'giveaways?',
