@@ -14,7 +14,19 @@ export interface DocumentedCommand {
   command: string;
 }
 
-const PROGRAMS = ['temper', 'bin/temper', 'bin/node', 'kubectl', 'helm', 'make', 'vllm', 'export', 'npm'];
+const PROGRAMS = [
+  'temper',
+  'bin/temper',
+  'bin/node',
+  'kubectl',
+  'helm',
+  'make',
+  'vllm',
+  'export',
+  'npm',
+  'docker',
+  'curl',
+];
 const CONSOLE = new Set(['', 'console', 'sh', 'bash']);
 const FENCED = /^```(\w*)\n([\s\S]*?)^```/gm;
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -11,7 +12,9 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { parseNamedModels } from '../../src/models/read-named-models.ts';
 import { startReplay } from '../../src/models/replay/server.ts';
 import { codeBlocks, commandsIn } from '../support/documented-commands.ts';
-import { type CommandResult, plainEnvironment, QUICKSTART, ROOT, temporaryFolder } from './command.ts';
+import { testExists } from '../support/named-test.ts';
+import { type CommandResult, plainEnvironment, QUICKSTART, ROOT, startTemper, temporaryFolder } from './command.ts';
+import { EXCLUDED, type Exclusion } from './excluded-commands.ts';
 
 interface Expectation {
   code: number;
@@ -20,6 +23,11 @@ interface Expectation {
   /** Arguments for what the page leaves to the user, such as a provider key. */
   append?: string;
   input?: string;
+}
+
+interface Serving {
+  replace: readonly [text: string, other: string];
+  agent: string;
 }
 
 const SCRIPTED = '--model-script manifests/quickstart/replay.yaml --state scripted';
@@ -111,6 +119,10 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
     output: /^csv_rows \(sha256:1096bda4[0-9a-f]+\) of .*: merging the files approves it$/m,
     append: '--state .temper-demo',
   },
+  'temper import openfang agents/ -o imported': {
+    code: 0,
+    output: /^agents\/researcher\.toml -> agents\/researcher\.yaml\n[\s\S]*^1 of 1 files imported to imported /m,
+  },
   'temper tool import csv_rows.emergent-tool.yaml --agent analyst': {
     code: 0,
     output: /csv_rows .* passed every gate except the judge/,
@@ -118,35 +130,17 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
   },
 };
 
-const VALIDATE = 'temper validate -f manifests/quickstart/agent.yaml -f policies/';
+/** Commands that serve until an interrupt: what the command line cannot know, such as a free port, and the agent that it serves. */
+const SERVING: Readonly<Record<string, Serving>> = {
+  'temper run --serve -f agents.yaml': {
+    replace: ['-f agents.yaml', '-f agents.yaml --model-script manifests/scheduled/replay.yaml --state served'],
+    agent: 'daily-report',
+  },
+  'temper run --serve --a2a 8095 -f manifests/a2a --model-script manifests/a2a/replay.yaml --workspace manifests/quickstart':
+    { replace: ['--a2a 8095', '--a2a 0 --state served'], agent: 'archive' },
+};
 
-/** Commands that do not run here, with the reason. */
-const EXCLUDED: readonly (readonly [command: RegExp, reason: string])[] = [
-  [/^helm /, 'needs a cluster'],
-  [/^kubectl (?!temper )/, 'needs a cluster'],
-  [/^temper serve gateway --config gateway\.yaml$/, 'needs a cluster and NATS'],
-  [/^export (KUBECONFIG|PATH)=/, 'needs root for a cluster on this machine'],
-  [/^temper tool export csv_rows --connection /, 'needs a server for Git; the tests of Gitea run it'],
-  [/^temper tool (?:push|pull) .*oci:/, 'needs an OCI registry; the tests of the registry run it'],
-  [
-    /^bin\/(?:temper|node) .*(?:manifests\/local\/|work-skills)/,
-    'needs a model and services of its user; the tests of these samples run it with theirs',
-  ],
-  [/^temper skill (?:push|pull) /, 'needs a registry or a Git server; the tests of both run it'],
-  [
-    /^temper tool import csv_rows\.json --agent analyst --attestation /,
-    'needs a package that was pulled from a registry',
-  ],
-  [/^temper import openfang agents\/ -o imported$/, 'needs manifests of OpenFang; the tests of the verb run it'],
-  [/^npm install --prefix \/opt\/qwen /, 'needs a registry; the test of Qwen Code installs the same package'],
-  [/^vllm serve /, 'is a program of another project'],
-  [/^temper discover .* --providers /, 'needs an embedder; the tests of the verb run it'],
-  [
-    /^(?:bin\/)?temper mcp (?:tools|accept|manifest) (?:notes|search)\b/,
-    'needs a server of the user; the tests of the verbs run it',
-  ],
-  [/^temper run --serve /, 'runs until an interrupt; the tests of the verb run it'],
-];
+const VALIDATE = 'temper validate -f manifests/quickstart/agent.yaml -f policies/';
 
 const CHART_VALUES = /^(?:gateway|networkPolicies|tracing):/;
 
@@ -157,6 +151,9 @@ async function aCheckout(path: string): Promise<void> {
     await symlink(join(ROOT, 'bin', name), join(path, 'bin', name));
   }
   await cp(join(ROOT, 'manifests'), join(path, 'manifests'), { recursive: true });
+  await cp(join(ROOT, 'manifests/scheduled/scheduled.yaml'), join(path, 'agents.yaml'));
+  await mkdir(join(path, 'agents'));
+  await writeFile(join(path, 'agents/researcher.toml'), 'name = "researcher"\n[capabilities]\ntools = ["file_read"]\n');
 }
 
 async function runLine(command: string, cwd: string, input = ''): Promise<CommandResult> {
@@ -175,17 +172,26 @@ async function runLine(command: string, cwd: string, input = ''): Promise<Comman
   return { code, stdout, stderr };
 }
 
+function excludedBy(command: string): Exclusion | undefined {
+  return EXCLUDED.find(({ command: excluded }) => excluded.test(command));
+}
+
+const OWN_PROGRAM = /^(?:bin\/)?(?:temper|node|kubectl temper)\b/;
+const REPOSITORY_PATH = /(?<![\w/.-])(?:manifests|charts|test)\/[\w./-]+/g;
+/** Hosts of the pages; in their place the test has a port of this machine that nothing listens on. */
+const EXAMPLE_HOST = /(?:registry|git)\.example\.com/g;
+
 const BLOCKS = await codeBlocks(ROOT);
 const COMMANDS = commandsIn(BLOCKS).map(({ command }) => command);
 
 describe('the commands of the documentation', () => {
   it('every documented command runs in a test or has a reason why it cannot', () => {
-    const tested = new Set([...Object.keys(EXPECTED), PROBE, VALIDATE]);
+    const tested = new Set([...Object.keys(EXPECTED), ...Object.keys(SERVING), PROBE, VALIDATE]);
     const unknown = COMMANDS.filter(
       (command) =>
         !tested.has(command) &&
         !/^(make|kubectl temper) /.test(command) &&
-        !EXCLUDED.some(([pattern]) => pattern.test(command)),
+        !EXCLUDED.some(({ command: excluded }) => excluded.test(command)),
     );
     assert.deepEqual(unknown, []);
     assert.deepEqual(
@@ -193,13 +199,75 @@ describe('the commands of the documentation', () => {
       [],
       'these tested commands are on no page',
     );
-    for (const [pattern, reason] of EXCLUDED) {
+    for (const { command: excluded, reason } of EXCLUDED) {
       assert.ok(
-        COMMANDS.some((command) => pattern.test(command)),
-        `no page has ${pattern}, which ${reason}`,
+        COMMANDS.some((command) => excluded.test(command)),
+        `no page has ${excluded}, which ${reason}`,
       );
     }
+    assert.deepEqual(
+      COMMANDS.filter((command) => tested.has(command) && excludedBy(command) !== undefined),
+      [],
+      'these tested commands are excluded as well',
+    );
   });
+
+  it('the tests that run an excluded command in place of its page exist', () => {
+    const missing = EXCLUDED.flatMap(({ tests }) => tests.filter((test) => !testExists(test)));
+    assert.deepEqual(missing, []);
+  });
+
+  it('an excluded command of another program names files, chart values and roles of this repository', async () => {
+    const values = parse(await readFile(join(ROOT, 'charts/temper/values.yaml'), 'utf8')) as object;
+    const roles = await readFile(join(ROOT, 'charts/temper/templates/cluster/users.yaml'), 'utf8');
+    const [, qwen = ''] =
+      /^qwen_code=(\S+)$/m.exec(await readFile(join(ROOT, 'test/cluster/build-tools.sh'), 'utf8')) ?? [];
+    for (const command of COMMANDS) {
+      const exclusion = excludedBy(command);
+      if (exclusion === undefined || 'fails' in exclusion) continue;
+      assert.doesNotMatch(command, OWN_PROGRAM, command);
+      for (const [path] of command.matchAll(REPOSITORY_PATH)) assert.ok(existsSync(join(ROOT, path)), command);
+      for (const [, role] of command.matchAll(/--clusterrole=(temper-[\w-]+)/g)) {
+        assert.ok(roles.includes(`name: ${role}\n`), command);
+      }
+      if (command.startsWith('npm ')) assert.ok(command.endsWith(`@${qwen}`), `${command}, and the test has ${qwen}`);
+      for (const [, path = ''] of command.matchAll(/--set ([\w.]+)=/g)) {
+        const value = path.split('.').reduce<unknown>((of, name) => (of as Record<string, unknown>)?.[name], values);
+        assert.notEqual(value, undefined, command);
+      }
+    }
+  });
+
+  it('an excluded command of Temper is understood, and fails only for what this machine does not have', async () => {
+    await using folder = await temporaryFolder();
+    await aCheckout(folder.path);
+    await mkdir(join(folder.path, 'work'));
+    await cp(join(ROOT, 'manifests/skills/release-notes'), join(folder.path, 'release-notes'), { recursive: true });
+    const check = async (command: string): Promise<void> => {
+      const exclusion = excludedBy(command);
+      if (exclusion === undefined || !('fails' in exclusion)) return;
+      const { code, stderr } = await runLine(command.replaceAll(EXAMPLE_HOST, 'localhost:1'), folder.path);
+      assert.notEqual(code, 0, command);
+      assert.match(stderr, exclusion.fails, command);
+    };
+    await Promise.all([...new Set(COMMANDS)].map(check));
+  });
+
+  for (const [command, { replace, agent }] of Object.entries(SERVING)) {
+    it(`the documented command that serves ${agent} starts, and ends with an interrupt`, async () => {
+      await using folder = await temporaryFolder();
+      await aCheckout(folder.path);
+      const [, ...args] = command.replace(...replace).split(' ');
+      const { child, ended } = startTemper(args, { cwd: folder.path, keepOpen: true });
+      let notes = '';
+      child.stderr?.on('data', (chunk: string) => {
+        notes += chunk;
+        if (notes.includes(`note: serving ${agent};`)) child.kill('SIGINT');
+      });
+      const { code, stderr } = await ended;
+      assert.equal(code, 130, stderr);
+    });
+  }
 
   it('every local command exits and prints as its page states', async () => {
     await using folder = await temporaryFolder();
