@@ -3,7 +3,8 @@ import { type CallOptions, remainingMs, withTimeout } from '../../lib/call-optio
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import { TokenBucket } from '../../lib/async/token-bucket.ts';
-import { type EmbedTexts, MAX_BATCH } from './embed-texts.ts';
+import type { EmbedTexts } from './embed-texts.ts';
+import { FailedTexts, isRefusal } from './failed-texts.ts';
 import type { VectorIndex, VectorSpace } from './port.ts';
 import { unitVectors } from './unit-vectors.ts';
 
@@ -21,42 +22,57 @@ export interface EntryEmbedderOptions {
   /** Called with each new vector. */
   saw: (vector: Float32Array | undefined) => void;
   closing: AbortSignal;
+  /** Failed texts that it remembers. */
+  mostFailed?: number;
 }
 
 const BATCH_TIMEOUT_MS = 30_000;
-/** After a failure nothing is embedded for this time. */
+const PROBE_TIMEOUT_MS = 10_000;
+/** The embedder works when it has a vector for this text, which no namespace can choose. */
+const PROBE = 'capability';
+/** An embedder that does not work is not asked for this time, and then with the probe first. */
 const COOL_DOWN_MS = 30_000;
 /** Texts of one namespace: a whole catalog at once, and then what its changes need. */
 const TEXTS = { burst: 5_000, perSecond: 10 };
 const MAX_NAMESPACES = 1_000;
-const MAX_REFUSED = 10_000;
+/** As many as it takes to divide a batch until a text is alone. A text whose failures are forgotten ends after as many, too. */
+const MAX_FAILURES = 6;
 
 interface Waiting extends EntryText {
   space: VectorSpace;
+  failures: number;
   /** Called when the vector is in the index, or will not be. */
   end: () => void;
   ended: Promise<void>;
 }
 
-/** Embeds the texts of entries in the background, one batch at a time, and stores their vectors. */
+/**
+ * Embeds the texts of entries in the background, one batch at a time, and stores their vectors. Namespaces take turns. After a failure a probe
+ * decides: while the embedder has vectors for other texts, the batch is divided and other namespaces go on; otherwise all of them wait.
+ */
 export class EntryEmbedder {
   readonly #options: EntryEmbedderOptions;
-  readonly #waiting = new Map<string, Waiting>();
-  /** Texts that the embedder refuses alone, such as ones that are too long for it. */
-  readonly #refused = new LRUCache<string, true>({ max: MAX_REFUSED });
+  /** By namespace and ID; the namespace whose turn is next is the first. */
+  readonly #waiting = new Map<string, Map<string, Waiting>>();
+  readonly #failed: FailedTexts;
   readonly #buckets: LRUCache<string, TokenBucket>;
+  /** Until when a namespace waits, because the index did not store its vectors. */
+  readonly #unstored: LRUCache<string, number>;
   #isRunning = false;
+  #isDown = false;
   #pausedUntil = -Infinity;
 
   constructor(options: EntryEmbedderOptions) {
     this.#options = options;
+    this.#failed = new FailedTexts(options.clock, options.mostFailed);
     this.#buckets = new LRUCache({ max: MAX_NAMESPACES });
+    this.#unstored = new LRUCache({ max: MAX_NAMESPACES });
   }
 
   /** Embeds the texts; resolves when it has, or at the deadline. Does not throw: without a vector an entry is found by its words. */
   async add(space: VectorSpace, texts: readonly EntryText[], op: CallOptions): Promise<void> {
-    const { clock, closing } = this.#options;
-    if (closing.aborted || clock.monotonic() < this.#pausedUntil) return;
+    const { clock } = this.#options;
+    if (this.#isPaused() || clock.monotonic() < (this.#unstored.get(space.namespace) ?? -Infinity)) return;
     const added = texts.flatMap((text) => this.#add(space, text) ?? []);
     if (added.length === 0) return;
     void this.#run();
@@ -71,13 +87,14 @@ export class EntryEmbedder {
   }
 
   #add(space: VectorSpace, text: EntryText): Waiting | undefined {
-    const key = `${space.namespace}/${text.id}`;
-    const known = this.#waiting.get(key);
+    const { namespace } = space;
+    const known = this.#waiting.get(namespace)?.get(text.id);
     if (known !== undefined) return known;
-    if (this.#refused.has(key) || !this.#bucketOf(space.namespace).tryTake()) return undefined;
+    if (this.#failed.isSkipped(keyOf({ space, id: text.id })) || !this.#bucketOf(namespace).tryTake()) return undefined;
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-    const added = { ...text, space, end, ended };
-    this.#waiting.set(key, added);
+    const added = { ...text, space, failures: 0, end, ended };
+    const others = this.#waiting.get(namespace) ?? new Map<string, Waiting>();
+    this.#waiting.set(namespace, others.set(text.id, added));
     return added;
   }
 
@@ -93,39 +110,74 @@ export class EntryEmbedder {
     if (this.#isRunning) return;
     this.#isRunning = true;
     try {
-      while (this.#waiting.size > 0 && !this.#options.closing.aborted) await this.#embed(this.#nextBatch());
-    } catch {
-      // The observer of `embed` and of the index has counted the failure. Searches add the entries again later.
-      this.#pausedUntil = this.#options.clock.monotonic() + COOL_DOWN_MS;
+      if (this.#isDown) await this.#probe();
+      while (!this.#isPaused() && this.#waiting.size > 0) await this.#embed(this.#nextBatch());
     } finally {
       this.#isRunning = false;
-      this.#end([...this.#waiting.values()]);
+      // Searches add the entries again later.
+      for (const texts of this.#waiting.values()) this.#end([...texts.values()]);
     }
   }
 
-  #nextBatch(): Waiting[] {
-    const [first] = this.#waiting.values();
-    return [...this.#waiting.values()]
-      .filter(({ space }) => space.namespace === first?.space.namespace)
-      .slice(0, MAX_BATCH);
+  #isPaused(): boolean {
+    const { closing, clock } = this.#options;
+    return closing.aborted || clock.monotonic() < this.#pausedUntil;
   }
 
-  /** A batch that the embedder refuses is divided, so that one text does not keep the others from being embedded. */
+  /** Of the namespace whose turn it is. Empty when all its texts are skipped; they end. */
+  #nextBatch(): Waiting[] {
+    for (const [namespace, texts] of this.#waiting) {
+      this.#waiting.delete(namespace);
+      this.#waiting.set(namespace, texts);
+      const batch = this.#failed.batchOf([...texts.values()], keyOf);
+      if (batch.length === 0) this.#end([...texts.values()]);
+      return batch;
+    }
+    return [];
+  }
+
+  /** Does not throw. The observer of `embed` and of the index has counted a failure. */
   async #embed(batch: readonly Waiting[]): Promise<void> {
+    if (batch.length === 0) return;
+    const keys = batch.map(keyOf);
     try {
       await this.#store(batch);
+      this.#failed.succeeded(keys);
       this.#end(batch);
     } catch (error) {
-      if (!isRefusal(error)) throw error;
-      const [only] = batch;
-      if (batch.length === 1 && only !== undefined) {
-        this.#refused.set(`${only.space.namespace}/${only.id}`, true);
-        return this.#end(batch);
-      }
-      const middle = Math.ceil(batch.length / 2);
-      await this.#embed(batch.slice(0, middle));
-      await this.#embed(batch.slice(middle));
+      if (isTemperError(error, 'TEMPER_VECTORS_UNAVAILABLE')) return this.#waitForIndex(batch);
+      if (isTemperError(error, 'TEMPER_MODEL_RATE_LIMITED')) return this.#pause();
+      if (isRefusal(error)) this.#failed.failed(keys, 'Refused');
+      else this.#failed.failed(keys, (await this.#probe()) ? 'Failed' : 'Unclear');
+      for (const one of batch) one.failures += 1;
+      this.#end(batch.filter((one) => one.failures >= MAX_FAILURES || this.#failed.isSkipped(keyOf(one))));
     }
+  }
+
+  /** Whether the embedder has a vector for the probe; without it, all namespaces wait. */
+  async #probe(): Promise<boolean> {
+    const { embed, clock, closing } = this.#options;
+    const op = { signal: closing, deadline: Infinity, key: PROBE };
+    try {
+      await withTimeout(op, clock, PROBE_TIMEOUT_MS, async (during) => unitVectors(await embed([PROBE], during)));
+      this.#isDown = false;
+    } catch {
+      this.#pause();
+    }
+    return !this.#isDown;
+  }
+
+  #pause(): void {
+    this.#isDown = true;
+    this.#pausedUntil = this.#options.clock.monotonic() + COOL_DOWN_MS;
+  }
+
+  /** The vectors of a namespace are lost with the failure, so the next attempt costs the same again. */
+  #waitForIndex([first]: readonly Waiting[]): void {
+    if (first === undefined) return;
+    const { namespace } = first.space;
+    this.#unstored.set(namespace, this.#options.clock.monotonic() + COOL_DOWN_MS);
+    this.#end([...(this.#waiting.get(namespace)?.values() ?? [])]);
   }
 
   async #store(batch: readonly Waiting[]): Promise<void> {
@@ -152,15 +204,14 @@ export class EntryEmbedder {
 
   #end(batch: readonly Waiting[]): void {
     for (const { space, id, end } of batch) {
-      this.#waiting.delete(`${space.namespace}/${id}`);
+      const texts = this.#waiting.get(space.namespace);
+      texts?.delete(id);
+      if (texts?.size === 0) this.#waiting.delete(space.namespace);
       end();
     }
   }
 }
 
-/** The embedder answered, and refuses these texts. */
-function isRefusal(error: unknown): boolean {
-  if (!isTemperError(error) || error.retry !== 'never') return false;
-  const { status } = error.details;
-  return error.code === 'TEMPER_MODEL_CONTEXT_OVERFLOW' || status === 400 || status === 413 || status === 422;
+function keyOf({ space, id }: Pick<Waiting, 'space' | 'id'>): string {
+  return `${space.namespace}/${id}`;
 }
