@@ -27,8 +27,11 @@ const SIMILARITY_WEIGHT = 1.5;
 export interface EntrySimilarities {
   /** For each part of the query, from 0 to 1. Undefined for an entry that is not near. */
   of(entry: DiscoveryEntry): ArrayLike<number> | undefined;
-  /** For each part, what counts for an entry with words of the part that is not near: at most as much as for the last near one. */
-  readonly ofOthers: ArrayLike<number>;
+  /**
+   * For each part, what counts for an entry with words of the part that is not near: at most as much as for the last near one, and without a
+   * vector as much as for the near ones on average.
+   */
+  ofOther(entry: DiscoveryEntry): ArrayLike<number>;
 }
 
 /** The scores of the entries for one part of a query, by position. */
@@ -145,7 +148,7 @@ function addSimilarities(parts: readonly PartScores[], { entries }: VisibleEntri
     const similar = near.of(indexed.entry);
     for (const [at, part] of parts.entries()) {
       const words = part.scores[position] ?? 0;
-      const similarity = similar?.[at] || (words > 0 ? near.ofOthers[at] : undefined) || 0;
+      const similarity = similar?.[at] || (words > 0 ? near.ofOther(indexed.entry)[at] : undefined) || 0;
       const score = words * (factors[at] ?? 0) + SIMILARITY_WEIGHT * similarity;
       part.scores[position] = score;
       part.top = Math.max(part.top, score);

@@ -127,7 +127,7 @@ describe('a search by words and meaning', () => {
     );
   });
 
-  it('entries of the agent itself are embedded with its query, at its expense', async () => {
+  it('entries of the agent itself are embedded after its query, at its expense', async () => {
     const setup = aSearch();
     const paid: string[][] = [];
     const caller: SearchCaller = {
@@ -139,8 +139,9 @@ describe('a search by words and meaning', () => {
       },
     };
     assert.deepEqual(await names({ ...setup, caller }, 'umbrella'), ['rain_report']);
-    assert.equal(paid.length, 1);
-    assert.match(paid[0]?.[1] ?? '', /^rain report \(rain_report\)/);
+    assert.deepEqual(paid[0], ['umbrella']);
+    assert.equal(paid.length, 2);
+    assert.match(paid[1]?.[0] ?? '', /^rain report \(rain_report\)/);
     assert.equal(
       setup.sent.flat().some((text) => text.includes('rain_report')),
       false,

@@ -7,11 +7,12 @@ import { search } from '../lexical/search.ts';
 import { type SearchScope, VisibleEntries } from '../lexical/visible-entries.ts';
 import type { DiscoveryQuery } from '../port.ts';
 import type { RankedEntry } from '../ranked-entry.ts';
-import { type EmbeddedPart, type EmbedTexts, MAX_BATCH, type VectorObserver } from './embed-texts.ts';
-import { EntryEmbedder } from './entry-embedder.ts';
+import type { EmbeddedPart, EmbedTexts, VectorObserver } from './embed-texts.ts';
+import { EntryEmbedder, type EntryText } from './entry-embedder.ts';
 import { entryText, entryTextId } from './entry-text.ts';
 import { nearest } from './nearest.ts';
-import type { VectorEntry, VectorHit, VectorIndex } from './port.ts';
+import { OwnVectors } from './own-vectors.ts';
+import type { VectorHit, VectorIndex } from './port.ts';
 import { type QueryCaller, QueryEmbedder } from './query-embedder.ts';
 import { Similarities } from './similarities.ts';
 
@@ -34,7 +35,7 @@ export type EntryOwner = 'Everyone' | 'Namespace' | 'Agent';
 /** The agent that searches. */
 export interface SearchCaller extends QueryCaller {
   namespace: string;
-  /** Entries of the agent itself are embedded with its query, at its expense. */
+  /** Entries of the agent itself are embedded at its expense. */
   ownerOf: (entry: DiscoveryEntry) => EntryOwner;
 }
 
@@ -49,6 +50,14 @@ export interface VectorPart {
   milliseconds: number;
 }
 
+/** What was found among the entries of one owner. */
+interface FoundVectors {
+  /** For each vector of the query, the nearest entries. */
+  hits: VectorHit[][];
+  /** Entries with a vector. */
+  compared: string[];
+}
+
 const LIMITS = { searchMs: 2_000, entriesMs: 1_000 };
 /** The nearest entries for each part of a query. */
 const NEAREST = 100;
@@ -61,6 +70,7 @@ export class HybridSearch {
   readonly #limits: Required<HybridSearchOptions>['limits'];
   readonly #queries: QueryEmbedder;
   readonly #entries: EntryEmbedder;
+  readonly #own: OwnVectors;
   /** Entries never change. */
   readonly #ids = new WeakMap<DiscoveryEntry, string>();
 
@@ -71,6 +81,7 @@ export class HybridSearch {
     this.#queries = new QueryEmbedder((hits, misses) => observer.cached(hits, misses));
     const saw = (vector: Float32Array | undefined): void => void this.#queries.saw(vector);
     this.#entries = new EntryEmbedder({ ...options, saw, embed: this.#observed('entries', embedEntries) });
+    this.#own = new OwnVectors(this.#queries, options.clock);
   }
 
   /** The catalog may change while the vectors are read. So the words and the permissions are read at the end, at one moment. */
@@ -106,51 +117,64 @@ export class HybridSearch {
     const { clock, redact } = this.#options;
     return withTimeout(op, clock, this.#limits.searchMs, async (during) => {
       const texts = partsOf(query.query).texts.map((text) => redact(text.trim()));
-      const own = visible.filter((entry) => caller.ownerOf(entry) === 'Agent').slice(0, MAX_BATCH - texts.length);
-      const embedded = [...texts, ...own.map((entry) => redact(entryText(entry)))];
-      const embed = this.#observed('query', caller.embed);
-      const vectors = await this.#queries.embed(embedded, { id: caller.id, embed }, during);
-      const parts = vectors.slice(0, texts.length);
-      const ownVectors = vectors.slice(texts.length);
-      const shared = await Promise.all(
-        (['Everyone', 'Namespace'] as const).map((owner) => {
-          const entries = visible.filter((entry) => caller.ownerOf(entry) === owner);
-          return this.#nearest(parts, entries, owner === 'Everyone' ? EVERYONE : caller.namespace, during);
-        }),
-      );
-      const ownEntries = own.flatMap((entry, at) => entryVector(this.#idOf(entry), ownVectors[at]));
-      const hits = parts.map((part, at) => [
-        ...nearest(part, ownEntries, NEAREST),
-        ...shared.flatMap(({ hits: found }) => found[at] ?? []),
+      const payer = { id: caller.id, embed: this.#observed('query', caller.embed) };
+      const parts = await this.#queries.embed(texts, payer, during);
+      const of = (owner: EntryOwner): DiscoveryEntry[] => visible.filter((entry) => caller.ownerOf(entry) === owner);
+      const found = await Promise.all([
+        this.#ownNearest(parts, of('Agent'), payer, during),
+        this.#nearest(parts, of('Everyone'), EVERYONE, during),
+        this.#nearest(parts, of('Namespace'), caller.namespace, during),
       ]);
-      return {
-        similarities: new Similarities(hits, NEAREST, (entry) => this.#idOf(entry)),
-        embedded: shared.reduce((sum, { embedded: count }) => sum + count, ownEntries.length),
-      };
+      const similarities = new Similarities({
+        hits: parts.map((_, at) => found.flatMap(({ hits }) => hits[at] ?? [])),
+        most: NEAREST,
+        compared: new Set(found.flatMap(({ compared }) => compared)),
+        idOf: (entry) => this.#idOf(entry),
+      });
+      return { similarities, embedded: found.reduce((sum, { compared }) => sum + compared.length, 0) };
     });
   }
 
-  /** The nearest of the entries for each vector, and the number of entries with a vector. */
+  async #ownNearest(
+    vectors: readonly Float32Array[],
+    entries: readonly DiscoveryEntry[],
+    payer: QueryCaller,
+    op: CallOptions,
+  ): Promise<FoundVectors> {
+    const texts = this.#textsOf(entries);
+    const found = await withTimeout(op, this.#options.clock, this.#limits.entriesMs, (during) =>
+      this.#own.of(texts, payer, during),
+    );
+    // The cache of queries may have vectors of the model before.
+    const known = found.filter(({ vector }) => vector.length === vectors[0]?.length);
+    return { hits: vectors.map((wanted) => nearest(wanted, known, NEAREST)), compared: known.map(({ id }) => id) };
+  }
+
   async #nearest(
     vectors: readonly Float32Array[],
     entries: readonly DiscoveryEntry[],
     namespace: string,
     op: CallOptions,
-  ): Promise<{ hits: VectorHit[][]; embedded: number }> {
-    const { index, clock, redact } = this.#options;
+  ): Promise<FoundVectors> {
+    const { index, clock } = this.#options;
     const byId = new Map(entries.map((entry) => [this.#idOf(entry), entry]));
     const ids = [...byId.keys()];
-    if (ids.length === 0) return { hits: [], embedded: 0 };
+    if (ids.length === 0) return { hits: [], compared: [] };
     const space = { namespace, dimensions: vectors[0]?.length ?? 0 };
     const missing = await this.#observedIndex(() => index.missing(space, ids, op));
-    const texts = missing.flatMap((id) => {
-      const entry = byId.get(id);
-      return entry === undefined ? [] : [{ id, text: redact(entryText(entry)) }];
-    });
+    const texts = this.#textsOf(missing.flatMap((id) => byId.get(id) ?? []));
     await withTimeout(op, clock, this.#limits.entriesMs, (during) => this.#entries.add(space, texts, during));
     const still = missing.length === 0 ? missing : await this.#observedIndex(() => index.missing(space, ids, op));
     const hits = await this.#observedIndex(() => index.query(space, vectors, { ids, most: NEAREST }, op));
-    return { hits, embedded: ids.length - still.length };
+    const without = new Set(still);
+    return { hits, compared: ids.filter((id) => !without.has(id)) };
+  }
+
+  /** Each text once. */
+  #textsOf(entries: readonly DiscoveryEntry[]): EntryText[] {
+    const { redact } = this.#options;
+    const byId = new Map(entries.map((entry) => [this.#idOf(entry), entry]));
+    return [...byId].map(([id, entry]) => ({ id, text: redact(entryText(entry)) }));
   }
 
   #idOf(entry: DiscoveryEntry): string {
@@ -188,10 +212,6 @@ export class HybridSearch {
       throw error;
     }
   }
-}
-
-function entryVector(id: string, vector: Float32Array | undefined): VectorEntry[] {
-  return vector === undefined ? [] : [{ id, vector }];
 }
 
 function failureOf(error: unknown): string {

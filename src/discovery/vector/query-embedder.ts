@@ -4,7 +4,9 @@ import type { CallOptions } from '../../lib/call-options.ts';
 import type { EmbedTexts } from './embed-texts.ts';
 import { unitVectors } from './unit-vectors.ts';
 
-const MAX_CACHED = 1_000;
+/** Queries of agents, and their own entries: 20,000 with 384 dimensions are 30 MB. */
+const MAX_CACHED = 20_000;
+const MAX_BYTES = 32 * 1_024 * 1_024;
 
 /** Who searches. */
 export interface QueryCaller {
@@ -14,9 +16,13 @@ export interface QueryCaller {
   embed: EmbedTexts;
 }
 
-/** The vectors of queries, and those of the last queries of each agent from a cache. */
+/** The vectors of texts of agents, and those of the last texts of each agent from a cache. */
 export class QueryEmbedder {
-  readonly #cache = new LRUCache<string, Float32Array>({ max: MAX_CACHED });
+  readonly #cache = new LRUCache<string, Float32Array>({
+    max: MAX_CACHED,
+    maxSize: MAX_BYTES,
+    sizeCalculation: ({ byteLength }) => byteLength,
+  });
   readonly #cached: (hits: number, misses: number) => void;
   #dimensions: number | undefined;
 

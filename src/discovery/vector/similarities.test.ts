@@ -18,9 +18,13 @@ const anEntry = (name: string, description: string): DiscoveryEntry => ({
 const target = anEntry('csv_rows', 'Reads the rows of a spreadsheet.');
 const others = Array.from({ length: MOST }, (_, at) => anEntry(`other_${at}`, 'Prints rows.'));
 const QUERY = { query: 'rows of a spreadsheet' };
-const firstOf = (hits: readonly { id: string; cosine: number }[]): string | undefined => {
+const firstOf = (
+  hits: readonly { id: string; cosine: number }[],
+  compared = [target, ...others],
+): string | undefined => {
   const scope = { indexes: [LexicalIndex.of([target, ...others])], permits: () => true };
-  const similarities = new Similarities([hits], MOST, ({ id }) => id);
+  const ids = new Set(compared.map(({ id }) => id));
+  const similarities = new Similarities({ hits: [hits], most: MOST, compared: ids, idOf: ({ id }) => id });
   return search(QUERY, scope, similarities)[0]?.entry.name;
 };
 
@@ -34,5 +38,12 @@ describe('the similarities of the nearest entries', () => {
 
   it('an entry that was compared, because fewer than the most are near, has no similarity but its own', () => {
     assert.notEqual(firstOf(near.slice(1)), target.name);
+  });
+
+  it('an entry without a vector counts as the near ones do on average, so its words decide', () => {
+    const few = near.slice(1);
+    assert.equal(firstOf(few, others.slice(1)), target.name);
+    const middle = few.map(({ id }, at) => ({ id, cosine: at === 0 ? 1 : 0.1 }));
+    assert.equal(firstOf(middle, others.slice(1)), others[1]?.name, 'an entry that is much nearer precedes it');
   });
 });
