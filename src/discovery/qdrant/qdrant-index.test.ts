@@ -92,6 +92,63 @@ describe('vectors in Qdrant', () => {
     }
   });
 
+  it('a server that lost a part of the points gets them again after ten minutes', async () => {
+    const index = indexOf();
+    const entries = Array.from({ length: 300 }, (_, number) => ({
+      id: String(number).padStart(32, '0'),
+      vector: Float32Array.of(1, number),
+    }));
+    const ids = entries.map(({ id }) => id);
+    await index.upsert(SPACE, entries);
+    const [collection] = [...server.collections.values()];
+    const lost = [...(collection?.points.keys() ?? [])].filter((_, at) => at % 3 !== 0);
+    for (const point of lost) collection?.points.delete(point);
+    assert.equal((await index.query(SPACE, QUERY, { ids, most: 100 }))[0]?.length, 100, 'a query cannot show it');
+    now += 600_000;
+    const missing = new Set(await index.missing(SPACE, ids));
+    assert.equal(missing.size, lost.length);
+    await index.upsert(
+      SPACE,
+      entries.filter(({ id }) => missing.has(id)),
+    );
+    assert.equal(collection?.points.size, entries.length);
+    assert.deepEqual(await index.missing(SPACE, ids), []);
+  });
+
+  it('a space with more entries than an index remembers has no missing ones, and the oldest are asked about again', async () => {
+    const index = indexOf({ known: { mostOfSpace: 3 } });
+    const entries = Array.from({ length: 5 }, (_, number) => ({ ...ENTRY, id: String(number).padStart(32, '0') }));
+    const ids = entries.map(({ id }) => id);
+    await index.upsert(SPACE, entries);
+    const asked = server.requests.length;
+    assert.deepEqual(await index.missing(SPACE, ids.slice(2)), []);
+    assert.equal(server.requests.length, asked);
+    assert.deepEqual(await index.missing(SPACE, ids.slice(0, 2)), []);
+    assert.ok(server.requests.length > asked);
+    assert.deepEqual(await index.missing(SPACE, ids), []);
+  });
+
+  it('the spaces that were used longest ago are forgotten when all of them have too many points', async () => {
+    const index = indexOf({ known: { most: 6 } });
+    const entries = ['0', '1'].map((digit) => ({ ...ENTRY, id: digit.repeat(32) }));
+    const spaces = ['team-a', 'team-b', 'team-c'].map((namespace) => ({ ...SPACE, namespace }));
+    for (const space of spaces) await index.upsert(space, entries);
+    const requestsFor = async (space: typeof SPACE): Promise<number> => {
+      const before = server.requests.length;
+      assert.deepEqual(
+        await index.missing(
+          space,
+          entries.map(({ id }) => id),
+        ),
+        [],
+      );
+      return server.requests.length - before;
+    };
+    const [first = SPACE, , last = SPACE] = spaces;
+    assert.equal(await requestsFor(last), 0);
+    assert.ok((await requestsFor(first)) > 0);
+  });
+
   it('a server that is away or refuses the key is not asked for five seconds', async () => {
     const index = indexOf();
     for (const failure of [500, 401]) {

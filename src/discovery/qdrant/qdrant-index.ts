@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { QdrantClient } from '@qdrant/js-client-rest';
-import { LRUCache } from 'lru-cache';
 import { sha256 } from '../../lib/canonical.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { messageOf, TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { compareText } from '../lexical/compare-text.ts';
 import type { VectorEntry, VectorFilter, VectorHit, VectorIndex, VectorSpace } from '../vector/port.ts';
+import { KnownPoints, type KnownPointsOptions } from './known-points.ts';
 
 export interface QdrantIndexOptions {
   url: string;
@@ -18,6 +18,7 @@ export interface QdrantIndexOptions {
   model: string;
   clock: Clock;
   timeoutMs?: number;
+  known?: Partial<KnownPointsOptions>;
 }
 
 const TIMEOUT_MS = 1_500;
@@ -25,29 +26,33 @@ const TIMEOUT_MS = 1_500;
 const COOL_DOWN_MS = 5_000;
 /** IDs of one request. */
 const MAX_IDS = 1_000;
-const MAX_SPACES = 1_000;
 
 /**
  * Vectors in Qdrant, which gateways share and which outlive them. A query is an exact comparison with the points of its filter, so its result is
- * that of the index in memory. A collection that is lost is created again, and searches embed its entries again.
+ * that of the index in memory. Lost points are noticed within minutes and a lost collection is created again; searches embed the entries again.
  */
 export class QdrantVectorIndex implements VectorIndex {
   readonly #options: QdrantIndexOptions;
-  /** Points that exist, by collection and namespace. */
-  readonly #known = new LRUCache<string, Set<string>>({ max: MAX_SPACES });
+  readonly #known: KnownPoints;
   #client: Promise<QdrantClient> | undefined;
   #pausedUntil = -Infinity;
 
   constructor(options: QdrantIndexOptions) {
     this.#options = options;
+    this.#known = new KnownPoints(options.clock, options.known);
   }
 
   async missing(space: VectorSpace, ids: readonly string[]): Promise<string[]> {
-    const known = this.#knownOf(space);
-    const unknown = ids.filter((id) => !known.has(id));
-    for (let from = 0; from < unknown.length; from += MAX_IDS)
-      await this.#learn(space, unknown.slice(from, from + MAX_IDS), known);
-    return unknown.filter((id) => !known.has(id));
+    const key = this.#keyOf(space);
+    const unsure = this.#known.unsure(key, ids);
+    const missing: string[] = [];
+    for (let from = 0; from < unsure.length; from += MAX_IDS) {
+      const asked = unsure.slice(from, from + MAX_IDS);
+      const existing = await this.#existing(space, asked);
+      this.#known.seen(key, asked, existing);
+      missing.push(...asked.filter((id) => !existing.has(id)));
+    }
+    return missing;
   }
 
   async upsert(space: VectorSpace, entries: readonly VectorEntry[]): Promise<void> {
@@ -69,8 +74,8 @@ export class QdrantVectorIndex implements VectorIndex {
       }));
       await client.upsert(name, { points, wait: true });
     });
-    const known = this.#knownOf(space);
-    for (const { id } of entries) known.add(id);
+    const stored = new Set(entries.map(({ id }) => id));
+    this.#known.seen(this.#keyOf(space), stored, stored);
   }
 
   async query(
@@ -78,8 +83,8 @@ export class QdrantVectorIndex implements VectorIndex {
     vectors: readonly Float32Array[],
     { ids, most }: VectorFilter,
   ): Promise<VectorHit[][]> {
-    const known = this.#knownOf(space);
-    const asked = new Map(ids.filter((id) => known.has(id)).map((id) => [pointOf(space, id), id]));
+    const key = this.#keyOf(space);
+    const asked = new Map(ids.filter((id) => this.#known.has(key, id)).map((id) => [pointOf(space, id), id]));
     if (asked.size === 0) return vectors.map(() => []);
     const must = [{ has_id: [...asked.keys()] }, { key: 'namespace', match: { value: space.namespace } }];
     const limit = Math.min(most, asked.size);
@@ -96,28 +101,22 @@ export class QdrantVectorIndex implements VectorIndex {
       ),
     );
     // Points that are gone are embedded again at the next search.
-    if (lists.some(({ points }) => points.length < limit)) known.clear();
+    if (lists.some(({ points }) => points.length < limit)) this.#known.forget(key);
     return lists.map(({ points }) => hitsOf(points, asked));
   }
 
-  async #learn(space: VectorSpace, ids: readonly string[], known: Set<string>): Promise<void> {
+  async #existing(space: VectorSpace, ids: readonly string[]): Promise<Set<string>> {
     const byPoint = new Map(ids.map((id) => [pointOf(space, id), id]));
     const found = await this.#request(async (client) => {
       const name = this.#collectionOf(space);
       if (!(await client.collectionExists(name)).exists) return [];
       return client.retrieve(name, { ids: [...byPoint.keys()], with_payload: false, with_vector: false });
     });
-    for (const { id } of found) {
-      const entry = byPoint.get(String(id));
-      if (entry !== undefined) known.add(entry);
-    }
+    return new Set(found.flatMap(({ id }) => byPoint.get(String(id)) ?? []));
   }
 
-  #knownOf(space: VectorSpace): Set<string> {
-    const key = `${this.#collectionOf(space)} ${space.namespace}`;
-    const known = this.#known.get(key) ?? new Set<string>();
-    this.#known.set(key, known);
-    return known;
+  #keyOf(space: VectorSpace): string {
+    return `${this.#collectionOf(space)} ${space.namespace}`;
   }
 
   #collectionOf({ dimensions }: VectorSpace): string {
@@ -134,7 +133,7 @@ export class QdrantVectorIndex implements VectorIndex {
     } catch (error) {
       // A client has one key, and the key may have been rotated.
       this.#client = undefined;
-      this.#known.clear();
+      this.#known.forgetAll();
       this.#pausedUntil = clock.monotonic() + COOL_DOWN_MS;
       throw unavailable(url, printable(messageOf(error, 300), 300), COOL_DOWN_MS);
     }
