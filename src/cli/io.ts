@@ -26,6 +26,8 @@ export interface CliIo {
   readonly openPrompt?: (options: PromptOptions) => Promise<Prompt>;
   /** Width of the terminal; absent when standard output is not a terminal. */
   readonly columns?: () => number;
+  /** Width of the terminal of standard error; absent when it is not a terminal. */
+  readonly errorColumns?: () => number;
   readonly cwd: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Is standard output a terminal that supports colour? */

@@ -65,6 +65,7 @@ function processIo(signal: AbortSignal, isClosed: () => boolean): CliIo {
     colour: usesColour(env, terminal),
     signal,
     ...(terminal ? { columns: () => process.stdout.columns || DEFAULT_COLUMNS } : {}),
+    ...(process.stderr.isTTY ? { errorColumns: () => process.stderr.columns || DEFAULT_COLUMNS } : {}),
     ...(terminal && process.stdin.isTTY ? { openPrompt: openTerminalPrompt } : {}),
   };
 

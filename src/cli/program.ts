@@ -12,6 +12,7 @@ import {
 } from './cluster/options.ts';
 import type { AuditOptions } from './audit/audit.ts';
 import { addClusterVerbs } from './cluster-program.ts';
+import { helpLayout, helpWidths } from './help/help-layout.ts';
 import type { CliIo } from './io.ts';
 import { addObjectVerbs } from './objects/object-program.ts';
 import { addImport } from './interop/import-program.ts';
@@ -43,7 +44,12 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   const program = new Command(isPlugin(io) ? 'kubectl temper' : 'temper')
     .description('Run AI agents that make their own tools, under policies that control what agents and tools may do.')
     .exitOverride()
-    .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.error(printableDocument(text)) })
+    .configureOutput({
+      writeOut: (text) => io.out(text),
+      writeErr: (text) => io.error(printableDocument(text)),
+      ...helpWidths(io),
+    })
+    .configureHelp(helpLayout())
     .showHelpAfterError('(see temper help)')
     .hook('preAction', (_, action) => assertValues(action));
   addRun(program, io, finish);

@@ -6,6 +6,7 @@ import { LIST_FORMATS, OBJECT_FORMATS } from './output-formats.ts';
 /** Adds `get` and `describe`, which act on a state folder, or on a cluster when the options name one. */
 export function addObjectVerbs(program: Command, io: CliIo, finish: (exitCode: number) => void): void {
   addClusterOptions(program.command('get <kinds> [names...]'))
+    .summary('list objects of the state folder, or of a cluster')
     .description(
       'list agents, policies, tools, capabilities, requests or approvals of the state folder (there also sessions and rejected), or of a cluster when a context, namespace or kubeconfig is given; KINDS may be a list such as agents,tools, or all',
     )
