@@ -49,6 +49,24 @@ describe('temper audit', () => {
     assert.match(out, /1 records, chain intact, signed with your key\n$/);
   });
 
+  it('a subject that exists nowhere is an error that names those with records, and a session without records is none', async () => {
+    await prepareStateFolder(state, keys());
+    const records = fileRecordStore(state);
+    await records.put('sessions', 'default_a_s2', { session: 's2', agent: 'a', namespace: 'default' });
+    const chain = await openAudit({ records, clock, key: await keys().findOrCreate() });
+    const facts = { tool: 'totals', session: 's1' };
+    await chain.append({ action: 'tool.called', actor: 'agent/a', evidence: 'observed', subject: 'sha256:1', facts });
+    await chain.flush();
+    await assert.rejects(audited({ subject: 'totasl' }), {
+      code: 'TEMPER_NOT_FOUND',
+      message:
+        'the chain has no record of a tool or session "totasl"; it has records of tools: totals and sessions: s1',
+    });
+    assert.match((await audited({ subject: 's2' })).out, /^No records of "s2"\.\n1 records, chain intact/);
+    for (const subject of ['totals', 'sha256:1', 's1'])
+      assert.match((await audited({ subject })).out, /tool\.called .*totals/);
+  });
+
   it('the life of a tool has its verdicts and its calls, and none of the records of others', async () => {
     await prepareStateFolder(state, keys());
     const chain = await openAudit({ records: fileRecordStore(state), clock, key: await keys().findOrCreate() });

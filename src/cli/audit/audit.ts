@@ -14,6 +14,7 @@ import { table } from '../table.ts';
 import { readInputFile } from '../input/input-files.ts';
 import { adopt } from './adopt.ts';
 import { showToolLife } from './audit-show.ts';
+import { assertSubject, recordsOf } from './audit-subject.ts';
 import { configFolder } from '../state/config-folder.ts';
 import { stateFolder } from '../state/state-folder.ts';
 
@@ -54,13 +55,22 @@ export async function audit(options: AuditOptions, io: CliIo): Promise<number> {
   const known = options.head === undefined ? undefined : await readCheckpoint(options.head, io);
   const all = await verifiedRecords(records, signature === 'valid' ? key : undefined, known);
   if (options.view === 'life') showToolLife(all, options.tool ?? '', options.output, io);
-  else if (options.view !== 'verdict') printRecords(all, options, io);
+  else if (options.view !== 'verdict') await printRecords(all, records, options, io);
   return showVerdict(all.length, signature, key, options, io);
 }
 
-function printRecords(all: readonly ChainedRecord[], options: AuditOptions, io: CliIo): void {
+async function printRecords(
+  all: readonly ChainedRecord[],
+  records: RecordStore,
+  options: AuditOptions,
+  io: CliIo,
+): Promise<void> {
   const { subject } = options;
-  const chosen = subject === undefined ? all : all.filter((record) => concerns(record, subject));
+  const chosen = subject === undefined ? all : recordsOf(all, subject);
+  if (subject !== undefined && chosen.length === 0) {
+    await assertSubject(all, subject, records);
+    if (options.output === 'text') io.out(`No records of "${printable(subject, 80)}".\n`);
+  }
   if (options.output === 'json') for (const record of chosen) writeJsonLine(io, record);
   else showRecords(chosen, io);
 }
@@ -119,8 +129,4 @@ function showVerdict(
   const verdict = `${count} records in order, but nothing proves that you wrote them: ${problem}`;
   io.error(`${verdict}. Take the state folder over with temper audit --adopt\n`);
   return EXIT.refused;
-}
-
-function concerns({ subject, facts }: ChainedRecord, filter: string): boolean {
-  return [subject, facts['tool'], facts['session']].includes(filter);
 }

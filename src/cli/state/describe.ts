@@ -12,9 +12,9 @@ import { lookupKind, STATE_KINDS } from '../objects/kinds.ts';
 import type { ObjectFormat } from '../objects/output-formats.ts';
 import { describeObject, type ExtraSection, titleOf } from '../objects/sections.ts';
 import { oneTarget } from '../objects/targets.ts';
-import { openStateRecords } from './state-records.ts';
+import { notFound, openStateRecords } from './state-records.ts';
 import { matchesTool, listStateTools, toolWithEvidence } from './state-tools.ts';
-import { listKind, notFound } from './get.ts';
+import { listKind } from './get.ts';
 
 export interface DescribeOptions {
   /** `KIND NAME` or `KIND/NAME`. */

@@ -12,7 +12,7 @@ import { printObjects } from '../objects/print-objects.ts';
 import { parseTargets } from '../objects/targets.ts';
 import { matchesTool, listStateTools } from './state-tools.ts';
 import { formatAge, table } from '../table.ts';
-import { openStateRecords } from './state-records.ts';
+import { notFound, openStateRecords } from './state-records.ts';
 import { SESSIONS } from '../../tools/session-path.ts';
 
 export interface GetOptions {
@@ -121,10 +121,4 @@ function capabilityOf(value: Json): CapabilityDescriptor | undefined {
   } catch {
     return undefined;
   }
-}
-
-export function notFound(collection: string, name: string, all: readonly StoredRecord[]): TemperError {
-  const known = all.slice(0, 10).map((record) => record.name);
-  const hint = known.length === 0 ? 'there are none' : `there are: ${known.join(', ')}`;
-  return new TemperError('TEMPER_NOT_FOUND', `no ${collection} named "${printable(name, 253)}"; ${hint}`);
 }

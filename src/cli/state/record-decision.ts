@@ -10,7 +10,7 @@ import { isStateLocked } from '../../standalone/lock.ts';
 import { privateFiles } from '../../standalone/trust/private-folder.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { matchesTool, listStateTools } from './state-tools.ts';
-import { notFound } from './get.ts';
+import { notFound } from './state-records.ts';
 import { stateFolder } from './state-folder.ts';
 
 export interface RecordDecisionOptions {

@@ -8,6 +8,7 @@ import { SESSIONS, type SessionScope } from '../../tools/session-path.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { formatAge, table } from '../table.ts';
 import { stateFolder } from './state-folder.ts';
+import { assertExists } from './state-records.ts';
 
 export interface ListSessionsOptions {
   agent?: string | undefined;
@@ -30,8 +31,13 @@ export interface SessionOverview {
 /** Lists the sessions of a state folder, the last used first. */
 export async function sessions(options: ListSessionsOptions, io: CliIo): Promise<number> {
   const folder = await stateFolder(io, options.state);
-  const all = await listSessions(fileRecordStore(folder));
-  const chosen = options.agent === undefined ? all : all.filter(({ agent }) => agent === options.agent);
+  const records = fileRecordStore(folder);
+  const all = await allSessions(records);
+  const owners = all.map(({ agent }) => agent);
+  if (options.agent !== undefined) await assertExists(records, 'agents', options.agent, owners);
+  const chosen = all.filter(
+    ({ agent, closedAt }) => closedAt === undefined && [undefined, agent].includes(options.agent),
+  );
   if (options.output === 'json') {
     for (const summary of chosen) writeJsonLine(io, { ...summary });
     return EXIT.ok;

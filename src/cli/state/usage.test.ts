@@ -8,6 +8,8 @@ import { openLedgerBook } from '../../ledger/ledger.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
 import { aTerminal } from '../io.testing.ts';
+import { stateBreakdown } from '../usage/state-breakdown.ts';
+import { sessions } from './sessions.ts';
 import { stateUsage } from './usage.ts';
 
 let folder: string;
@@ -17,6 +19,8 @@ before(async () => {
   const quotas = { tokensPerHour: 100, costPerDay: '1.00' };
   await records.put('agents', 'lead', { metadata: { name: 'lead' }, spec: { quotas } });
   await records.put('agents', 'far', { metadata: { name: 'far', namespace: 'b' }, spec: { quotas } });
+  await records.put('agents', 'idle', { metadata: { name: 'idle' }, spec: {} });
+  await records.put('trustpolicies', 'strict', { metadata: { name: 'strict' }, spec: {} });
   const book = await openLedgerBook(records, systemClock);
   for (const name of ['agent/default/lead', 'agent/default/far']) {
     const ledger = book.ledger([{ name, quotas: {}, prefix: '' }]);
@@ -41,6 +45,36 @@ describe('temper usage of a state folder', () => {
     assert.match(text, /^agent\/default\/lead +hour +85 +0 +\S+ +85 % of tokensPerHour \(nearly used\)$/m);
     assert.match(text, /^agent\/default\/lead +day +85 +0 +\S+ +10 % of costPerDay$/m);
     assert.match(text, /^agent\/default\/far +hour +85 +0 +\S+ +-$/m);
+  });
+
+  it('an agent or a policy that exists nowhere is an error that names those that exist, and one without usage is none', async () => {
+    const common = { state: folder, output: 'text' } as const;
+    await assert.rejects(stateUsage({ ...common, agent: 'laed' }, aTerminal()), {
+      code: 'TEMPER_NOT_FOUND',
+      message: 'no agents named "laed"; there are: far, idle, lead',
+    });
+    await assert.rejects(stateUsage({ ...common, policy: 'strcit' }, aTerminal()), {
+      code: 'TEMPER_NOT_FOUND',
+      message: 'no trustpolicies named "strcit"; there are: strict',
+    });
+    const byDay = { ...common, by: 'Day', since: 86_400_000 } as const;
+    await assert.rejects(stateBreakdown({ ...byDay, agent: 'laed' }, aTerminal()), { code: 'TEMPER_NOT_FOUND' });
+    for (const named of [{ agent: 'idle' }, { policy: 'strict' }]) {
+      const io = aTerminal();
+      assert.equal(await stateUsage({ ...common, ...named }, io), 0);
+      assert.match(io.printed(), /^No usage in /);
+    }
+    const io = aTerminal();
+    assert.equal(await stateBreakdown({ ...byDay, agent: 'idle' }, io), 0);
+    assert.match(io.printed(), /^No usage since /);
+  });
+
+  it('sessions of an agent that exists nowhere are an error, and those of an agent without sessions an empty answer', async () => {
+    const common = { state: folder, output: 'text' } as const;
+    await assert.rejects(sessions({ ...common, agent: 'laed' }, aTerminal()), { code: 'TEMPER_NOT_FOUND' });
+    const io = aTerminal();
+    assert.equal(await sessions({ ...common, agent: 'idle' }, io), 0);
+    assert.match(io.printed(), /^No sessions of agent "idle" in /);
   });
 
   it('JSON has the quotas of each account', async () => {

@@ -11,6 +11,7 @@ import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { dollars } from '../run/model-usage.ts';
 import { table } from '../table.ts';
 import { stateFolder } from './state-folder.ts';
+import { assertExists } from './state-records.ts';
 
 export interface StateUsageOptions {
   agent?: string | undefined;
@@ -26,6 +27,7 @@ export async function stateUsage(options: StateUsageOptions, io: CliIo): Promise
   const records = fileRecordStore(await stateFolder(io, options.state));
   const accounts = await readUsage(records, systemClock.now().getTime());
   const chosen = [...accounts].filter(([name]) => isChosen(name, options)).sort(([a], [b]) => (a < b ? -1 : 1));
+  if (chosen.length === 0) await assertKnown(records, options, [...accounts.keys()]);
   const uses = await usesOf(records, chosen);
   if (options.output === 'json') {
     for (const [account, { hour, day, month }] of chosen) {
@@ -61,6 +63,20 @@ function isChosen(account: string, { agent, policy }: StateUsageOptions): boolea
   if (agent !== undefined) return kind === 'agent' && name === agent;
   if (policy !== undefined) return kind === 'policy' && name === policy;
   return true;
+}
+
+/** Throws TEMPER_NOT_FOUND for an agent or a policy without a manifest and without an account. */
+async function assertKnown(
+  records: RecordStore,
+  { agent, policy }: StateUsageOptions,
+  accounts: readonly string[],
+): Promise<void> {
+  const kind = agent === undefined ? 'policy' : 'agent';
+  const named = agent ?? policy;
+  if (named === undefined) return;
+  const parts = accounts.map((account) => account.split('/'));
+  const names = parts.flatMap(([accountKind, , name]) => (accountKind === kind && name !== undefined ? [name] : []));
+  await assertExists(records, MANIFESTS[kind], named, names);
 }
 
 const MANIFESTS = { agent: 'agents', policy: 'trustpolicies' } as const;

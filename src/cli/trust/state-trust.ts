@@ -13,7 +13,7 @@ import { privateFiles } from '../../standalone/trust/private-folder.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { explanationText } from './explanation-text.ts';
 import { type RateTarget, rateTarget } from './rate-target.ts';
-import { notFound } from '../state/get.ts';
+import { notFound } from '../state/state-records.ts';
 import { stateFolder } from '../state/state-folder.ts';
 
 interface StateTrustOptions {

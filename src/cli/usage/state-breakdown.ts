@@ -7,6 +7,7 @@ import type { RecordStore } from '../../lib/record-store.ts';
 import { type LocalUsageKind, usageSince } from '../../standalone/usage/usage-days.ts';
 import { type CliIo, EXIT } from '../io.ts';
 import { stateFolder } from '../state/state-folder.ts';
+import { assertExists } from '../state/state-records.ts';
 import { type BreakdownOptions, firstDay } from './breakdown-options.ts';
 import { printBreakdown } from './print-breakdown.ts';
 
@@ -21,7 +22,18 @@ export async function stateBreakdown(
   const records = fileRecordStore(await stateFolder(io, options.state));
   const since = firstDay(options.since, systemClock.now());
   const kind = by === 'Root' ? 'roots' : 'teams';
-  const rows = groupUsage(ofAgent(await allSince(records, since, kind), agent), by);
+  const entries = await allSince(records, since, kind);
+  const chosen = ofAgent(entries, agent);
+  if (agent !== undefined && chosen.length === 0) {
+    const earlier = await allSince(records, '', 'teams');
+    await assertExists(
+      records,
+      'agents',
+      agent,
+      earlier.flatMap((entry) => [entry.team, entry.agent]),
+    );
+  }
+  const rows = groupUsage(chosen, by);
   const shown = rows.slice(0, MAX_ROWS).map((row) => ({ ...row, unpriced: [...row.unpriced] }));
   printBreakdown({ by, since, rows: shown, complete: rows.length <= MAX_ROWS }, output, io);
   return EXIT.ok;

@@ -127,7 +127,11 @@ describe('the sessions of a state folder', () => {
     );
     assert.deepEqual([last?.messages, last?.lastMessage, last?.agent], [2, 'again', 'reader']);
     assert.equal(first?.session, 'first');
-    assert.match((await project.temper('sessions', 'writer')).stdout, /No sessions of agent "writer"/);
+    for (const verb of ['sessions', 'usage']) {
+      const unknown = await project.temper(verb, 'writer');
+      assert.equal(unknown.code, 1, verb);
+      assert.match(unknown.stderr, /TEMPER_NOT_FOUND: no agents named "writer"; there are: reader$/m);
+    }
     const shown = await project.temper('trace', 'first');
     const parts = [
       /▸ You: read\n/,
