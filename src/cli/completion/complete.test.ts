@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -9,6 +9,15 @@ import { aTerminal } from '../io.testing.ts';
 import { createProgram } from '../program.ts';
 import { completionScript, SHELLS } from './scripts.ts';
 
+const AGENT = `apiVersion: temper.dev/v1alpha1
+kind: Agent
+metadata: {name: writer}
+spec:
+  trustPolicyRef: {name: strict}
+  model: {primary: default/default}
+  prompt: {system: You write.}
+`;
+
 let folder = '';
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'temper-complete-'));
@@ -16,6 +25,8 @@ before(async () => {
   await records.put('agents', 'analyst', { metadata: { name: 'analyst' } });
   await records.put('sessions', 's-1', { openedAt: 'now' });
   await records.put('sessions/s-1/tools', 'csv-rows-abc', { spec: { artifact: { name: 'csv_rows' } } });
+  const suspension = { id: 'suspension-1', since: '2026-05-04T00:00:00Z' };
+  await records.put('judges', 'one', { model: 'acme/judge', outcomes: [], suspension });
   await records.put('approvalrequests', 'call-1', { metadata: { name: 'call-1' } });
 });
 after(() => rm(folder, { recursive: true, force: true }));
@@ -83,6 +94,41 @@ describe('completion', () => {
     assert.deepEqual(await complete('approve', ''), ['call-1', ':4']);
     assert.deepEqual(await complete('run', '--session', ''), ['s-1', ':4']);
     assert.deepEqual(await complete('get', 'agents', '--state', '/nonexistent', ''), [':4']);
+  });
+
+  it('completion offers the names that a verb accepts, from the state folder and the manifests', async () => {
+    for (const words of [['rate'], ['trust', 'explain'], ['usage'], ['reactivate', '--agent']])
+      assert.deepEqual(await complete(...words, ''), ['analyst', ':4'], words.join(' '));
+    assert.deepEqual(await complete('sessions', ''), ['close', 'analyst', ':4']);
+    for (const words of [['sessions', 'close'], ['rate', 'analyst'], ['trace']])
+      assert.deepEqual(await complete(...words, ''), ['s-1', ':4'], words.join(' '));
+    assert.deepEqual(await complete('audit', '--subject', ''), ['csv_rows', 's-1', ':4']);
+    for (const words of [
+      ['audit', 'show'],
+      ['tool', 'push'],
+      ['policy', 'explain', '--promote'],
+    ])
+      assert.deepEqual(await complete(...words, ''), ['csv_rows', ':4'], words.join(' '));
+    assert.deepEqual(await complete('policy', 'explain', '--tool', 'csv'), ['csv_rows', ':4']);
+    assert.deepEqual(await complete('judges', '--resume', ''), ['suspension-1', ':4']);
+    await writeFile(join(folder, 'agent.yaml'), AGENT);
+    assert.deepEqual(await complete('run', '-f', 'agent.yaml', '--agent', ''), ['writer', 'analyst', ':4']);
+  });
+
+  it('completion offers servers of the user, their accepted tools, and fixed values', async () => {
+    const config = join(folder, 'config');
+    await mkdir(join(config, 'temper'), { recursive: true, mode: 0o700 });
+    const server = '  - {name: notes, category: web, url: "https://notes.example.com/mcp"}';
+    await writeFile(join(config, 'temper/mcp.yaml'), `servers:\n${server}\n`, { mode: 0o600 });
+    const environment = { XDG_CONFIG_HOME: config };
+    for (const verb of ['tools', 'accept', 'manifest'])
+      assert.deepEqual(await completeIn(environment, 'mcp', verb, ''), ['notes', ':4'], verb);
+    assert.deepEqual(await complete('discover', 'x', '--kind', 'to'), ['tool', ':4']);
+    assert.deepEqual(await complete('usage', '--by', 'te'), ['team', ':4']);
+    assert.deepEqual(await complete('rate', 'analyst', 's-1', '1'), ['1', '10', ':4']);
+    assert.deepEqual(await complete('deadletters', ''), ['retry', 'drop', ':4']);
+    assert.deepEqual(await complete('tool', 'verify', ''), [':0']);
+    assert.deepEqual(await complete('import', 'openfang', 'a.toml', ''), [':0']);
   });
 
   it('completion offers kinds and names of a cluster, and no name that a shell would interpret', async () => {

@@ -1,11 +1,12 @@
+import { resolve } from 'node:path';
+import type { RecordStore } from '../../lib/record-store.ts';
 import type { CliIo } from '../io.ts';
-import { type ClusterOptions, selectsCluster } from '../cluster/options.ts';
+import { type ClusterOptions, DEFAULT_STATE, selectsCluster } from '../cluster/options.ts';
 import { lookupKind } from '../objects/kinds.ts';
 import type { ParsedWords } from './words.ts';
 
 /** Limit for listing object names, so that the shell does not hang. */
 const LIST_TIMEOUT_MS = 2_000;
-const DEFAULT_STATE = '.temper';
 
 /** The options that select a cluster, as typed so far. */
 function clusterOptions({ values }: ParsedWords): ClusterOptions {
@@ -24,9 +25,27 @@ export function actsOnCluster(words: ParsedWords, io: CliIo): boolean {
   return hasCluster && (!hasState || selectsCluster(clusterOptions(words), io));
 }
 
-/** Names of the objects of a kind on the cluster or in the state folder that the words select. */
+/** Names of the objects of a kind on the cluster, or in the manifests and the state folder, that the words select. */
 export async function objectNames(kind: string, words: ParsedWords, io: CliIo): Promise<string[]> {
-  return actsOnCluster(words, io) ? clusterNames(kind, clusterOptions(words), io) : stateNames(kind, words, io);
+  if (actsOnCluster(words, io)) return clusterNames(kind, clusterOptions(words), io);
+  const given = kind === 'agents' ? await manifestAgents(words, io).catch(() => []) : [];
+  const stored = await stateNames(kind, words, io).catch(() => []);
+  return [...new Set([...given, ...stored])];
+}
+
+/** The records of the state folder that the words select. */
+export async function stateRecords({ values }: ParsedWords, io: CliIo): Promise<RecordStore> {
+  const { openStateRecords } = await import('../state/state-records.ts');
+  return openStateRecords(values.get('state') ?? DEFAULT_STATE, io);
+}
+
+/** Names of the agents in the files of `-f`, as typed so far. */
+async function manifestAgents({ values }: ParsedWords, io: CliIo): Promise<string[]> {
+  const file = values.get('filename');
+  if (file === undefined) return [];
+  const { loadManifests } = await import('../../api/manifests.ts');
+  const { objects } = await loadManifests([resolve(io.cwd, file)]);
+  return objects.flatMap(({ object }) => (object.kind === 'Agent' ? [object.metadata.name] : []));
 }
 
 async function clusterNames(kind: string, options: ClusterOptions, io: CliIo): Promise<string[]> {
@@ -41,14 +60,12 @@ async function clusterNames(kind: string, options: ClusterOptions, io: CliIo): P
 }
 
 /** Tools have the name that models use beside the name of the object; the shorter one is what users type. */
-async function stateNames(kind: string, { values }: ParsedWords, io: CliIo): Promise<string[]> {
-  const [{ listKind }, { openStateRecords }, { toolName }] = await Promise.all([
+async function stateNames(kind: string, words: ParsedWords, io: CliIo): Promise<string[]> {
+  const [{ listKind }, { toolName }] = await Promise.all([
     import('../state/get.ts'),
-    import('../state/state-records.ts'),
     import('../state/state-tools.ts'),
   ]);
   const { collection } = lookupKind(kind);
-  const records = await openStateRecords(values.get('state') ?? DEFAULT_STATE, io);
-  const found = await listKind(records, collection);
+  const found = await listKind(await stateRecords(words, io), collection);
   return [...new Set(found.map(({ name, value }) => (collection === 'tools' ? toolName(value) || name : name)))];
 }

@@ -1,35 +1,12 @@
-import { ACTION_TYPES, BUILTIN_LEVELS, FORGE_MODES, TOOL_APIS, TOOL_CATEGORIES } from '../../api/v1alpha1/actions.ts';
+import { CLUSTER_KINDS } from '../cluster/cluster-kinds.ts';
 import type { CliIo } from '../io.ts';
-import { objectNames } from './object-names.ts';
-import type { ParsedWords } from './words.ts';
+import { STATE_KINDS } from '../objects/kinds.ts';
+import { actsOnCluster, objectNames, stateRecords } from './object-names.ts';
+import { type ListedNames, OPTIONS, type Source, sourceOf } from './sources.ts';
+import { nameOfVerb, type ParsedWords } from './words.ts';
 
 /** What may come next: words, or files or folders that the shell completes. */
 export type Candidates = readonly string[] | 'files' | 'folders';
-
-const FILE_OPTIONS: readonly string[] = [
-  'filename',
-  'providers',
-  'model-script',
-  'kubeconfig',
-  'config',
-  'script',
-  'file',
-  'tools',
-  'path',
-];
-const FOLDER_OPTIONS: readonly string[] = ['state', 'workspace', 'out-dir', 'folder', 'skills'];
-
-const VALUES: Readonly<Record<string, readonly string[]>> = {
-  category: TOOL_CATEGORIES,
-  action: ACTION_TYPES,
-  level: BUILTIN_LEVELS,
-  forge: FORGE_MODES,
-  api: TOOL_APIS,
-  tier: ['Agent', 'Shared'],
-};
-
-/** Options whose value is the name of an object. */
-const OBJECTS: Readonly<Record<string, string>> = { agent: 'agents', session: 'sessions', policy: 'trustpolicies' };
 
 /** Candidates for the value of an option. */
 export async function optionValues(
@@ -39,13 +16,47 @@ export async function optionValues(
   io: CliIo,
 ): Promise<Candidates> {
   if (choices.length > 0) return choices;
-  if (FILE_OPTIONS.includes(option)) return 'files';
-  if (FOLDER_OPTIONS.includes(option)) return 'folders';
-  const fixed = VALUES[option];
-  if (fixed !== undefined) return fixed;
-  const kind = OBJECTS[option];
-  if (kind !== undefined) return objectNames(kind, words, io);
-  if (option !== 'tool') return [];
-  const { builtInDescriptors } = await import('../../engine/built-in.ts');
-  return builtInDescriptors().map(({ name }) => name);
+  return candidatesOf(sourceOf(OPTIONS, nameOfVerb(words.command), option), words, io);
 }
+
+/** The candidates of a source; none for what a user makes up. */
+export async function candidatesOf(source: Source | undefined, words: ParsedWords, io: CliIo): Promise<Candidates> {
+  if (source === undefined || source === 'files' || source === 'folders') return source ?? [];
+  if ('values' in source) return source.values;
+  if ('objects' in source) return objectNames(source.objects, words, io);
+  return 'names' in source ? LISTED[source.names](words, io) : [];
+}
+
+const LISTED: Readonly<Record<ListedNames, (words: ParsedWords, io: CliIo) => Promise<readonly string[]>>> = {
+  'built-in and forged tools': async (words, io) => {
+    const { builtInDescriptors } = await import('../../engine/built-in.ts');
+    const forged = await objectNames('tools', words, io).catch(() => []);
+    return [...new Set([...builtInDescriptors().map(({ name }) => name), ...forged])];
+  },
+  servers: async (_, io) => {
+    const { configuredServers } = await import('../mcp/servers/configured-servers.ts');
+    return (await configuredServers(io)).map(({ name }) => name);
+  },
+  'accepted tools of a server': async ({ rest }, io) => {
+    const { readAccepted } = await import('../mcp/servers/configured-servers.ts');
+    return ((await readAccepted(io)).get(rest[0] ?? '') ?? []).map(({ name }) => name);
+  },
+  'capability kinds': async () => {
+    const { CAPABILITY_KINDS } = await import('../../discovery/entry.ts');
+    return CAPABILITY_KINDS;
+  },
+  'subjects of the audit': async (words, io) => [
+    ...(await objectNames('tools', words, io)),
+    ...(await objectNames('sessions', words, io)),
+  ],
+  suspensions: async (words, io) => {
+    const { listStandings } = await import('../../tempering/canary/standings.ts');
+    const standings = await listStandings(await stateRecords(words, io));
+    return standings.flatMap(({ suspension }) => (suspension === undefined ? [] : [suspension.id]));
+  },
+  kinds: (words, io) => {
+    const kinds = actsOnCluster(words, io) ? CLUSTER_KINDS : STATE_KINDS;
+    return Promise.resolve(words.command.name() === 'get' ? [...kinds, 'all'] : kinds);
+  },
+  'names of the kind': async (words, io) => objectNames(words.rest[0] ?? '', words, io),
+};

@@ -55,3 +55,9 @@ export function optionOf(command: Command, flag: string): Option | undefined {
 export function nameOf(option: Option): string {
   return (option.long ?? option.short ?? '').replace(/^-+/, '');
 }
+
+/** `tool check`, without the name of the program. */
+export function nameOfVerb(command: Command): string {
+  const parent = command.parent === null || command.parent.parent === null ? '' : `${nameOfVerb(command.parent)} `;
+  return `${parent}${command.name()}`;
+}

@@ -74,7 +74,7 @@ export function serverFolders({ servers }: Pick<McpServers, 'servers'>): string[
 }
 
 /** The servers of `mcp.yaml`; none without the file. */
-async function configuredServers(io: CliIo): Promise<ConfiguredServer[]> {
+export async function configuredServers(io: CliIo): Promise<ConfiguredServer[]> {
   const { file, value } = await readPrivateConfig(SERVERS, 'the file of MCP servers', io);
   return value === undefined ? [] : parseServers(file, value);
 }
