@@ -72,6 +72,7 @@ export const RULES = [
   'judge-missing',
   'judge-is-author',
   'grant-without-tool',
+  'unknown-tool',
   'grant-constrained',
   'shell-grant',
   'mcp-digest',

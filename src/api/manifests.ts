@@ -48,6 +48,8 @@ export interface LoadedManifests {
 export interface ManifestOptions {
   /** The pattern language. Defaults to PLAIN_PATTERN_RULES. */
   patterns?: PatternRules;
+  /** Names of tools that exist outside of the manifests; asked only when they have an agent. Absent: names of tools give no warning. */
+  tools?: () => Promise<readonly string[]>;
 }
 
 interface Loaded extends SetMember {
@@ -67,7 +69,8 @@ export interface ManifestLoader {
 }
 
 export function createManifestLoader(options: ManifestOptions = {}): ManifestLoader {
-  const rules: ValidationRules = { patterns: options.patterns ?? PLAIN_PATTERN_RULES, check: createKindSchemaCheck() };
+  const { patterns = PLAIN_PATTERN_RULES, tools } = options;
+  const rules: ValidationRules = { patterns, check: createKindSchemaCheck(), ...(tools && { tools }) };
   return { load: (paths) => load(paths, rules), validate: (value) => validate(value, rules) };
 }
 
@@ -79,6 +82,7 @@ export async function loadManifests(paths: readonly string[], options: ManifestO
 interface ValidationRules {
   patterns: PatternRules;
   check: KindSchemaCheck;
+  tools?: () => Promise<readonly string[]>;
 }
 
 async function load(paths: readonly string[], rules: ValidationRules): Promise<LoadedManifests> {
@@ -103,7 +107,8 @@ async function load(paths: readonly string[], rules: ValidationRules): Promise<L
   const located = ({ member, ...finding }: SetFinding<Loaded>): ManifestProblem =>
     problemOf(finding, member.file, member.document.locate(finding.path), titleOf(member));
   result.problems.push(...checkManifestSet(members, rules.patterns).map(located));
-  const warnings = manifestWarnings(members, rules.patterns).map(located);
+  const tools = members.some(({ kind }) => kind === 'Agent') ? await rules.tools?.() : undefined;
+  const warnings = manifestWarnings(members, rules.patterns, tools).map(located);
   return { ...result, problems: inOrder(result.problems), warnings: inOrder(warnings) };
 }
 

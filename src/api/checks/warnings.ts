@@ -4,29 +4,42 @@ import { describeNotInForce, fieldsNotInForce, segmentsOf } from '../not-in-forc
 import { GRANTABLE_CATEGORIES, LEVEL_CATEGORIES, type ToolCategoryName } from '../v1alpha1/actions.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
 import type { CapabilitySpec } from '../v1alpha1/capability.ts';
+import type { EmergentToolSpec } from '../v1alpha1/emergenttool.ts';
 import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
 import { constrainedGrants } from './agent/constraints.ts';
 import { shellFindings } from './agent/shell-grants.ts';
+import { toolNameFindings } from './agent/tool-names.ts';
 import { type Policies, type SetFinding, type SetMember, policiesByNamespace } from './set.ts';
-import { itemsOf, quoted } from './shared.ts';
+import { itemsOf, present, quoted } from './shared.ts';
 
 /** What is valid in a set of manifests, and has no effect or not the effect that its author expects. */
-export function manifestWarnings<M extends SetMember>(members: readonly M[], patterns: PatternRules): SetFinding<M>[] {
+export function manifestWarnings<M extends SetMember>(
+  members: readonly M[],
+  patterns: PatternRules,
+  tools?: readonly string[],
+): SetFinding<M>[] {
   const policies = policiesByNamespace(members);
+  const known = tools && new Set([...tools, ...members.flatMap(toolsOf)]);
   return members.flatMap((member) =>
     [
       ...notInForceFindings(member),
       ...grantFindings(member, patterns),
       ...digestFindings(member),
-      ...(member.kind === 'Agent' ? agentFindings(member.spec as ValidPart<AgentSpec>) : []),
+      ...(member.kind === 'Agent' ? agentFindings(member.spec as ValidPart<AgentSpec>, known) : []),
       ...judgeFindings(member, policies),
       ...levelFindings(member),
     ].map((finding) => ({ ...finding, member })),
   );
 }
 
-function agentFindings(spec: ValidPart<AgentSpec>): Finding[] {
-  return [...shellFindings(spec), ...constrainedGrants(spec)];
+function agentFindings(spec: ValidPart<AgentSpec>, known: ReadonlySet<string> | undefined): Finding[] {
+  return [...shellFindings(spec), ...constrainedGrants(spec), ...(known ? toolNameFindings(spec, known) : [])];
+}
+
+/** The names of the tools that an object of the set defines. */
+function toolsOf({ kind, spec }: SetMember): string[] {
+  if (kind === 'EmergentTool') return present([(spec as ValidPart<EmergentToolSpec>).artifact?.name]);
+  return kind === 'Capability' ? present([(spec as ValidPart<CapabilitySpec>).tool?.name]) : [];
 }
 
 /** The tools that use a grant. Without one of them in `grants.tools` the grant has no effect. */

@@ -3,6 +3,7 @@ import { type LoadedManifests, type ManifestProblem, loadManifests } from '../..
 import type { AnyResource } from '../../api/v1alpha1/resources.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
+import { DEFAULT_STATE } from '../cluster/options.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
 
@@ -15,7 +16,10 @@ export interface ValidateOptions {
 export async function validate(options: ValidateOptions, io: CliIo): Promise<number> {
   let loaded: LoadedManifests;
   try {
-    loaded = await loadManifests(pathsFrom(options.paths, io.cwd), { patterns: PATTERN_RULES });
+    loaded = await loadManifests(pathsFrom(options.paths, io.cwd), {
+      patterns: PATTERN_RULES,
+      tools: () => knownToolsOf(io),
+    });
   } catch (error) {
     if (!isTemperError(error, 'TEMPER_MANIFEST_UNREADABLE')) throw error;
     io.error(`temper: ${error.code}: ${error.message}\n`);
@@ -32,6 +36,12 @@ export async function validate(options: ValidateOptions, io: CliIo): Promise<num
   if (options.output === 'json') writeJson(loaded, io);
   else writeText(loaded, io);
   return problems.length === 0 ? EXIT.ok : EXIT.refused;
+}
+
+/** Only when the manifests have an agent: the built-in tools take long to load. */
+async function knownToolsOf(io: CliIo): Promise<readonly string[]> {
+  const { knownTools } = await import('./known-tools.ts');
+  return knownTools(DEFAULT_STATE, io);
 }
 
 /** Keeps paths as typed when they are relative to the process folder, so that messages show them unchanged. */

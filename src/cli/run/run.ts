@@ -16,7 +16,9 @@ import { scopeOf } from '../../standalone/team/member.ts';
 import type { TeamEvents } from '../../standalone/team/team-events.ts';
 import { stateKeys } from '../../standalone/trust/state-key.ts';
 import { type CliIo, EXIT, interruptExitCode } from '../io.ts';
+import { DEFAULT_STATE } from '../cluster/options.ts';
 import { judgeNote } from '../manifests/judge-note.ts';
+import { knownTools } from '../manifests/known-tools.ts';
 import { ignoredFileNote, problemBlock } from '../manifests/validate.ts';
 import { serverFolders } from '../mcp/servers/configured-servers.ts';
 import { configFolder } from '../state/config-folder.ts';
@@ -118,13 +120,15 @@ function assertOptions({ session, message, serve, webhooks, a2a }: RunOptions): 
 
 /** The manifests; undefined after their problems were printed. */
 export async function readManifests(
-  { filename }: Pick<RunOptions, 'filename'>,
+  { filename, state = DEFAULT_STATE }: Pick<RunOptions, 'filename'> & { state?: string },
   io: CliIo,
 ): Promise<LoadedManifests | undefined> {
   const paths = filename.map((path) => resolve(io.cwd, path));
-  const manifests = await loadManifests(paths, { patterns: PATTERN_RULES });
+  const manifests = await loadManifests(paths, { patterns: PATTERN_RULES, tools: () => knownTools(state, io) });
   for (const file of manifests.ignoredFiles) io.error(`note: ${ignoredFileNote(file)}`);
   for (const problem of manifests.problems) io.error(problemBlock(problem));
+  for (const warning of manifests.warnings)
+    if (warning.rule === 'unknown-tool') io.error(problemBlock(warning, 'warning: '));
   const note = unusedObjectsNote(manifests);
   if (note !== undefined) io.error(`note: ${note}\n`);
   return manifests.problems.length > 0 ? undefined : manifests;
