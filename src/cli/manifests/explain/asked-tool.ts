@@ -4,9 +4,10 @@ import type { ExternalTool } from '../../../engine/explain/types.ts';
 import { forgedPermissions } from '../../../forge/forged-tool.ts';
 import { splitReference } from '../../../forge/request.ts';
 import { digestOf } from '../../../lib/canonical.ts';
-import { isTemperError } from '../../../lib/errors.ts';
+import { isTemperError, type TemperError } from '../../../lib/errors.ts';
 import { suggestName } from '../../../lib/suggest.ts';
 import { compilePattern } from '../../../policy/patterns/pattern.ts';
+import { DEFAULT_STATE } from '../../cluster/options.ts';
 import { oneOf, type PolicyQuestion, usageError } from '../policy-question.ts';
 import { described, type ForgedTool, named } from './forged-tools.ts';
 
@@ -15,6 +16,8 @@ export interface ForgedSource {
   /** Completes "no tool … is forged …". */
   where: string;
   tools(): Promise<readonly ForgedTool[]>;
+  /** For a pod: the tools that runs in the state folder of the working directory forged, for the message about an unknown name. */
+  ofRuns?(): Promise<readonly ForgedTool[]>;
 }
 
 /**
@@ -47,9 +50,21 @@ export async function askedTool(
   const names = [
     ...new Set([...known.map(({ descriptor }) => descriptor.name), ...all.map((one) => one.artifact.name)]),
   ];
-  const near = suggestName(reference, names);
-  throw usageError(
-    `no tool is named "${reference}", and none of this name is forged ${source.where}. ${near === undefined ? '' : `Did you mean "${near}"? `}Say what it is: with --forged, and --api and --domain for what a forged tool requires, or with its --category; or name one of ${names.join(', ')}`,
+  throw await unknownTool(reference, names, source);
+}
+
+async function unknownTool(reference: string, names: readonly string[], source: ForgedSource): Promise<TemperError> {
+  const problem = `no tool is named "${reference}", and none of this name is forged ${source.where}`;
+  const ofRuns = (await source.ofRuns?.()) ?? [];
+  if (named(ofRuns, reference).length > 0)
+    return usageError(
+      `${problem}. A run in this folder has it, in ${DEFAULT_STATE}: add --workspace . to ask what temper run decides`,
+    );
+  const near = suggestName(reference, [...names, ...ofRuns.map(({ artifact }) => artifact.name)]);
+  const hint = near === undefined ? `name one of ${names.join(', ')}` : `did you mean "${near}"?`;
+  const ask = source.ofRuns === undefined ? '' : ', ask about the tools of temper run with --workspace FOLDER';
+  return usageError(
+    `${problem}. Say what it is: with --forged, and --api and --domain for what a forged tool requires, or with its --category${ask}; or ${hint}`,
   );
 }
 

@@ -3,7 +3,7 @@ import type { EmergentTool } from '../../../api/v1alpha1/emergenttool.ts';
 import { printable } from '../../../lib/printable.ts';
 import type { PolicySnapshot } from '../../../policy/types.ts';
 import { openCluster } from '../../cluster/cluster.ts';
-import { selectsCluster } from '../../cluster/options.ts';
+import { DEFAULT_STATE, selectsCluster } from '../../cluster/options.ts';
 import { clusterTools } from '../../cluster/verbs/tool-export.ts';
 import type { CliIo } from '../../io.ts';
 import { namespaceOf } from '../policy-snapshot.ts';
@@ -52,7 +52,12 @@ export function forgedSource(
   }
   // A category says that the user knows of no such tool.
   if (category !== undefined || !selectsCluster(cluster, io))
-    return { where: 'in the manifests; add its EmergentTool with -f', tools: async () => objectTools(own, name) };
+    return {
+      where: 'in the manifests; add its EmergentTool with -f',
+      tools: async () => objectTools(own, name),
+      // What cannot be read has nothing to suggest; with --workspace the command says why.
+      ofRuns: () => storedTools(DEFAULT_STATE, { agent: name, namespace, session: undefined }, io).catch(() => []),
+    };
   const written = objects.find(
     (one) => one.kind === 'Agent' && one.metadata.name === name && namespaceOf(one) === namespace,
   );

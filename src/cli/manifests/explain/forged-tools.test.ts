@@ -117,7 +117,7 @@ describe('temper policy explain about forged tools', () => {
         /"double" is the name of several forged tools: sha256:\S+ of s-1, sha256:\S+ of s-2.*--session/,
       ],
       [{ tool: 'call_api', session: 's-2' }, /none of this name is forged in \S+ for session "s-2"\. /],
-      [{ tool: 'doubl' }, /Did you mean "double"\?.*--forged/],
+      [{ tool: 'doubl' }, /--forged.* or did you mean "double"\?/],
       [{ tool: 'wrong' }, /"wrong" is a forged tool that is not in service: demoted: it was wrong/],
       [{ tool: 'theirs' }, /no tool is named "theirs"/],
       [{ tool: 'double', session: 's-1', category: 'web' }, /is a forged tool, whose category and action are known/],
@@ -131,6 +131,15 @@ describe('temper policy explain about forged tools', () => {
       assert.match(error, message);
     }
     assert.match((await explain({ tool: 'double', session: 's-1' })).error, /--session works with --workspace only/);
+  });
+
+  it('without a workspace, a tool of the state folder is not known, and the message says how to ask about it', async () => {
+    const { code, error } = await explain({ tool: 'double' });
+    assert.equal(code, 2);
+    assert.match(error, /forged in the manifests.*A run in this folder has it, in \.temper: add --workspace \./);
+    assert.match((await explain({ tool: 'doubl' })).error, /with --workspace FOLDER; or did you mean "double"\?/);
+    assert.match((await explain({ tool: 'nothing_near' })).error, /with --workspace FOLDER; or name one of file_read/);
+    assert.match((await explain({ tool: 'theirs' })).error, /no tool is named "theirs"(?!.*A run in this folder)/);
   });
 
   it('without a workspace, the EmergentTools of the manifests are known, and a run ignores them', async () => {
