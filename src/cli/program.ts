@@ -12,6 +12,7 @@ import {
 } from './cluster/options.ts';
 import type { AuditOptions } from './audit/audit.ts';
 import { addClusterVerbs } from './cluster-program.ts';
+import { addHelpCommands, reportUnknownFirst } from './help/help-command.ts';
 import { helpLayout, helpWidths } from './help/help-layout.ts';
 import type { CliIo } from './io.ts';
 import { addObjectVerbs } from './objects/object-program.ts';
@@ -50,8 +51,7 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
       ...helpWidths(io),
     })
     .configureHelp(helpLayout())
-    .showHelpAfterError('(see temper help)')
-    .hook('preAction', (_, action) => assertValues(action));
+    .showHelpAfterError('(see temper help)');
   addRun(program, io, finish);
   addObjectVerbs(program, io, finish);
   addTrace(program, io, finish);
@@ -89,7 +89,9 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
     .action(() => {
       io.out(`${versionText()}\n`);
     });
-  return program;
+  addHelpCommands(program);
+  reportUnknownFirst(program);
+  return program.hook('preAction', (_, action) => assertValues(action));
 }
 
 /** An empty value is a shell variable that is not set. As a path it would mean the current folder. */

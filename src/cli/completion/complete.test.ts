@@ -128,6 +128,9 @@ describe('completion', () => {
     assert.deepEqual(await complete('rate', 'analyst', 's-1', '1'), ['1', '10', ':4']);
     assert.deepEqual(await complete('deadletters', ''), ['retry', 'drop', ':4']);
     assert.deepEqual(await complete('tool', 'verify', ''), [':0']);
+    assert.deepEqual(await complete('help', 'tra'), ['trace', ':4']);
+    assert.deepEqual(await complete('help', 'tool', 'ch'), ['check', ':4']);
+    assert.deepEqual(await complete('tool', 'help', 'ch'), ['check', ':4']);
     assert.deepEqual(await complete('import', 'openfang', 'a.toml', ''), [':0']);
   });
 

@@ -10,7 +10,8 @@ export type ListedNames =
   | 'subjects of the audit'
   | 'suspensions'
   | 'kinds'
-  | 'names of the kind';
+  | 'names of the kind'
+  | 'verbs';
 
 /** Where the candidates for an argument or for the value of an option come from. */
 export type Source =
@@ -57,6 +58,7 @@ export const ARGUMENTS: Readonly<Record<string, Source>> = {
   text: FREE_TEXT,
   tool: TOOLS,
   trigger: { free: 'the spec of the agent has them' },
+  verb: { names: 'verbs' },
 };
 
 /** By the long name of the option, or by the verb and this name where a verb differs. */

@@ -1,3 +1,4 @@
+import type { Command } from 'commander';
 import { CLUSTER_KINDS } from '../cluster/cluster-kinds.ts';
 import type { CliIo } from '../io.ts';
 import { STATE_KINDS } from '../objects/kinds.ts';
@@ -57,6 +58,18 @@ const LISTED: Readonly<Record<ListedNames, (words: ParsedWords, io: CliIo) => Pr
   kinds: (words, io) => {
     const kinds = actsOnCluster(words, io) ? CLUSTER_KINDS : STATE_KINDS;
     return Promise.resolve(words.command.name() === 'get' ? [...kinds, 'all'] : kinds);
+  },
+  verbs: ({ command, rest }) => {
+    const group = rest.reduce<Command | null | undefined>(
+      (found, word) => found?.commands.find((child) => child.name() === word),
+      command.parent,
+    );
+    const names =
+      group
+        ?.createHelp()
+        .visibleCommands(group)
+        .map((child) => child.name()) ?? [];
+    return Promise.resolve(names.filter((name) => name !== command.name()));
   },
   'names of the kind': async (words, io) => objectNames(words.rest[0] ?? '', words, io),
 };
