@@ -46,7 +46,7 @@ describe('temper audit', () => {
     await aChain(true);
     const { code, out, errors } = await audited();
     assert.deepEqual([code, errors], [0, '']);
-    assert.match(out, /1 records, chain intact, signed with your key\n$/);
+    assert.match(out, /1 record, chain intact, signed with your key\n$/);
   });
 
   it('a subject that exists nowhere is an error that names those with records, and a session without records is none', async () => {
@@ -62,7 +62,7 @@ describe('temper audit', () => {
       message:
         'the chain has no record of a tool or session "totasl"; it has records of tools: totals and sessions: s1',
     });
-    assert.match((await audited({ subject: 's2' })).out, /^No records of "s2"\.\n1 records, chain intact/);
+    assert.match((await audited({ subject: 's2' })).out, /^No records of "s2"\.\n1 record, chain intact/);
     for (const subject of ['totals', 'sha256:1', 's1'])
       assert.match((await audited({ subject })).out, /tool\.called .*totals/);
   });
@@ -96,7 +96,7 @@ describe('temper audit', () => {
     const file = join(root, 'head.json');
     const checked = () => audited({ view: 'verdict', head: file });
     await copyFile(join(state, 'audit/head.json'), file);
-    assert.deepEqual(await checked(), { code: 0, out: '1 records, chain intact, signed with your key\n', errors: '' });
+    assert.deepEqual(await checked(), { code: 0, out: '1 record, chain intact, signed with your key\n', errors: '' });
     await writeFile(file, JSON.stringify({ seq: 7, digest: 'sha256:0' }));
     await assert.rejects(checked(), { code: 'TEMPER_AUDIT_CHAIN_INVALID' });
     const signed = { sequence: 7, records: 7, digest: 'sha256:0', time: 't', key: 'k', signature: 's' };

@@ -121,12 +121,13 @@ function showVerdict(
   { output }: AuditOptions,
   io: CliIo,
 ): number {
+  const records = `${count} record${count === 1 ? '' : 's'}`;
   if (signature === 'valid') {
-    if (output === 'text') io.out(`${count} records, chain intact, signed with your key\n`);
+    if (output === 'text') io.out(`${records}, chain intact, signed with your key\n`);
     return EXIT.ok;
   }
   const problem = signatureProblem(signature, key !== undefined);
-  const verdict = `${count} records in order, but nothing proves that you wrote them: ${problem}`;
+  const verdict = `${records} in order, but nothing proves that you wrote them: ${problem}`;
   io.error(`${verdict}. Take the state folder over with temper audit --adopt\n`);
   return EXIT.refused;
 }

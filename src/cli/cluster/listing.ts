@@ -3,6 +3,7 @@ import type { ResourceType } from '../../kube/client/kube-client.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject, member, parseUntrustedJson, textAt } from '../../lib/json.ts';
 import type { CliIo } from '../io.ts';
+import { nounOf } from '../objects/kinds.ts';
 import type { NamedObject } from '../objects/print-objects.ts';
 import { type Cluster, errorFrom, toTemperError } from './cluster.ts';
 import { sendRawRequest } from './raw-request.ts';
@@ -24,7 +25,8 @@ export function tableOptions({ type, namespace }: Listing, wide: boolean, prefix
 }
 
 export function emptyMessage(what: string, { location }: Cluster, listing: Listing | undefined): string {
-  return listing?.namespace === undefined ? `No ${what} in any namespace.\n` : `No ${what} in ${location}.\n`;
+  const place = listing?.namespace === undefined ? 'any namespace' : location;
+  return `No ${nounOf(what)} in ${place}.\n`;
 }
 
 /** `agent.temper.dev`, as kubectl writes it. */

@@ -149,7 +149,7 @@ describe('temper validate', () => {
     assert.match(missing.error(), /TEMPER_MANIFEST_UNREADABLE: .*none\.yaml does not exist/);
     const foreign = memoryIo(folder);
     assert.equal(await validate({ paths: ['other.yaml'], output: 'text' }, foreign.io), 2);
-    assert.match(foreign.error(), /no manifests in other\.yaml \(1 objects of other groups\)/);
+    assert.match(foreign.error(), /no manifests in other\.yaml \(1 object of other API groups\)/);
     assert.equal(foreign.out(), '');
   });
 

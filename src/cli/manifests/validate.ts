@@ -27,7 +27,7 @@ export async function validate(options: ValidateOptions, io: CliIo): Promise<num
   }
   const { objects, problems, skipped } = loaded;
   if (objects.length + problems.length === 0) {
-    const others = skipped.length === 0 ? '' : ` (${skipped.length} objects of other groups)`;
+    const others = skipped.length === 0 ? '' : ` (${count(skipped.length, 'object')} of other API groups)`;
     io.error(
       `temper: TEMPER_USAGE: no manifests in ${options.paths.map((path) => printable(path)).join(', ')}${others}\n`,
     );

@@ -162,6 +162,18 @@ const KINDS: readonly ListedKind[] = [
   },
 ];
 
+const NOUNS: Readonly<Record<string, string>> = {
+  trustpolicies: 'trust policies',
+  emergenttools: 'tools',
+  approvalrequests: 'approval requests',
+  rejected: 'rejected tools',
+};
+
+/** What messages call the objects of a collection, such as `approval requests`. */
+export function nounOf(collection: string): string {
+  return NOUNS[collection] ?? collection;
+}
+
 /** The plural of every kind of the state folder. */
 export const STATE_KINDS: readonly string[] = KINDS.map(({ names }) => names[0] ?? '');
 

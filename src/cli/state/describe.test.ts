@@ -9,6 +9,7 @@ import { traceLog } from '../../standalone/sessions/session-trace.ts';
 import { createPromotionStateStore } from '../../tempering/promotion/promotion-state-store.ts';
 import { aCaller, anAcceptance, anArtifact, aRegistry, aUse } from '../../tempering/tempering.testing.ts';
 import { describe } from './describe.ts';
+import { get } from './get.ts';
 import { trace } from './trace.ts';
 
 const DIGEST = `sha256:${'3f'.repeat(32)}`;
@@ -89,6 +90,21 @@ suite('temper describe in a state folder', () => {
     assert.match(text, /passed:\n +- state\n/);
     assert.match(text, /check: order-independence\n[^]*reason: the order of the items changes the output/);
     await records.delete('tools', 'csv-3f');
+  });
+
+  it('an empty list and an unknown name are said with the words of the kinds', async () => {
+    const empty: readonly [string, string][] = [
+      ['requests', 'No approval requests in '],
+      ['rejected', 'No rejected tools in '],
+    ];
+    for (const [kind, text] of empty) {
+      const io = aTerminal();
+      assert.equal(await get({ targets: [kind], state, output: 'text' }, io), 0);
+      assert.ok(io.printed().startsWith(text), io.printed());
+    }
+    await assert.rejects(get({ targets: ['rejected', 'x'], state, output: 'text' }, aTerminal()), {
+      message: 'no rejected tools named "x"; there are none',
+    });
   });
 
   it('a tool that is not promoted yet has its state, the reason and the next step', async () => {

@@ -5,7 +5,7 @@ import { type Json, textAt } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 import type { RecordStore, StoredRecord } from '../../lib/record-store.ts';
 import { type CliIo, EXIT } from '../io.ts';
-import { type ListedKind, STATE_KINDS, lookupKind } from '../objects/kinds.ts';
+import { type ListedKind, STATE_KINDS, lookupKind, nounOf } from '../objects/kinds.ts';
 import { parseLabelSelector } from '../objects/label-selector.ts';
 import { isDataFormat, type ListFormat } from '../objects/output-formats.ts';
 import { printObjects } from '../objects/print-objects.ts';
@@ -68,7 +68,8 @@ function byName(kind: ListedKind, name: string, all: readonly StoredRecord[]): S
 function printTables(found: readonly FoundKind[], { output, state }: GetOptions, io: CliIo): void {
   const filled = found.filter(({ records }) => records.length > 0);
   if (filled.length === 0) {
-    const what = found.length === 1 ? found[0]?.kind.collection : 'objects';
+    const [only, other] = found;
+    const what = only === undefined || other !== undefined ? 'objects' : nounOf(only.kind.collection);
     io.out(`No ${what} in ${printable(state, 200)}.\n`);
     return;
   }

@@ -3,6 +3,7 @@ import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import type { CliIo } from '../io.ts';
+import { nounOf } from '../objects/kinds.ts';
 import { stateFolder } from './state-folder.ts';
 
 /**
@@ -16,7 +17,7 @@ export async function openStateRecords(state: string, io: CliIo): Promise<Record
 export function notFound(collection: string, name: string, known: readonly { name: string }[]): TemperError {
   const names = known.slice(0, 10).map((record) => record.name);
   const hint = names.length === 0 ? 'there are none' : `there are: ${names.join(', ')}`;
-  return new TemperError('TEMPER_NOT_FOUND', `no ${collection} named "${printable(name, 253)}"; ${hint}`);
+  return new TemperError('TEMPER_NOT_FOUND', `no ${nounOf(collection)} named "${printable(name, 253)}"; ${hint}`);
 }
 
 /**

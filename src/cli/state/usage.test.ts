@@ -55,7 +55,7 @@ describe('temper usage of a state folder', () => {
     });
     await assert.rejects(stateUsage({ ...common, policy: 'strcit' }, aTerminal()), {
       code: 'TEMPER_NOT_FOUND',
-      message: 'no trustpolicies named "strcit"; there are: strict',
+      message: 'no trust policies named "strcit"; there are: strict',
     });
     const byDay = { ...common, by: 'Day', since: 86_400_000 } as const;
     await assert.rejects(stateBreakdown({ ...byDay, agent: 'laed' }, aTerminal()), { code: 'TEMPER_NOT_FOUND' });

@@ -402,7 +402,7 @@ const STATE: readonly Mistake[] = [
     name: 'an unknown request',
     words: ['approve', 'x', '--reason', 'y', '--state', 'state'],
     code: 1,
-    text: /no approvalrequests named "x"; there are none/,
+    text: /no approval requests named "x"; there are none/,
   },
   {
     name: 'an unknown tool to demote',

@@ -93,7 +93,7 @@ describe('temper get on a cluster: formats', () => {
       several.printed(),
       'NAME                READY\nagent.temper.dev/a  True\n\nNAME                       READY\nemergenttool.temper.dev/a  True\n',
     );
-    assert.match((await get(cluster, { targets: ['tp'] })).printed(), /^No trustpolicies in prod\/team-a\.$/m);
+    assert.match((await get(cluster, { targets: ['tp'] })).printed(), /^No trust policies in prod\/team-a\.$/m);
   });
 
   it('options that contradict each other are refused before any request', async () => {
