@@ -31,6 +31,9 @@ export interface ClusterAccess {
 }
 
 const CACHE_TTL_MS = 10_000;
+/** The message of the error of a source without any configuration. */
+export const NO_KUBECONFIG =
+  'no kubeconfig was found and this process does not run in a pod; set KUBECONFIG to the path of a kubeconfig file';
 /** The server address that @kubernetes/client-node uses when it finds no configuration. */
 const FALLBACK_SERVER = 'http://localhost:8080';
 
@@ -102,10 +105,7 @@ function setContext(config: KubeConfig, context: string): void {
 function serverOf(config: KubeConfig): URL {
   const cluster = config.getCurrentCluster();
   if (cluster?.server === FALLBACK_SERVER) {
-    throw new TemperError(
-      'TEMPER_KUBE_CONFIG',
-      'no kubeconfig was found and this process does not run in a pod; set KUBECONFIG',
-    );
+    throw new TemperError('TEMPER_KUBE_CONFIG', NO_KUBECONFIG);
   }
   if (cluster === null) throw new TemperError('TEMPER_KUBE_CONFIG', 'the current context has no cluster');
   if (cluster.proxyUrl !== undefined && cluster.proxyUrl !== '') {
