@@ -107,7 +107,7 @@ function namespaceOf({ metadata }: AnyResource): string {
   return metadata.namespace ?? 'default';
 }
 
-export function ignoredFileNote(file: string): string {
+function ignoredFileNote(file: string): string {
   return `${printable(file)}  skipped: no manifest, it has no apiVersion and kind\n`;
 }
 

@@ -19,7 +19,7 @@ import { type CliIo, EXIT, interruptExitCode } from '../io.ts';
 import { DEFAULT_STATE } from '../cluster/options.ts';
 import { judgeNote } from '../manifests/judge-note.ts';
 import { knownTools } from '../manifests/known-tools.ts';
-import { ignoredFileNote, problemBlock } from '../manifests/validate.ts';
+import { problemBlock } from '../manifests/validate.ts';
 import { serverFolders } from '../mcp/servers/configured-servers.ts';
 import { configFolder } from '../state/config-folder.ts';
 import { listSessions } from '../state/sessions.ts';
@@ -32,6 +32,7 @@ import { assertMessages } from '../input/message-text.ts';
 import { createPrinter } from './printer.ts';
 import { clusterFieldsNote } from './notes/cluster-fields-note.ts';
 import { proxyNote } from './notes/proxy-note.ts';
+import { ignoredFilesNote, writeNote } from './notes/write-note.ts';
 import { environmentRedactor, redactingIo } from './redact.ts';
 import type { RunOptions } from './run-options.ts';
 import { noteIdle, readServedPorts, serveTeam } from './schedules/serve-team.ts';
@@ -57,7 +58,7 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
     ),
     clusterFieldsNote(agents),
   ])
-    if (text !== undefined) io.error(`note: ${text}\n`);
+    if (text !== undefined) writeNote(text, io);
   const ports = await readServedPorts(options, io);
   const workspace = await existingFolder(resolve(io.cwd, options.workspace));
   const state = resolve(io.cwd, options.state);
@@ -125,12 +126,13 @@ export async function readManifests(
 ): Promise<LoadedManifests | undefined> {
   const paths = filename.map((path) => resolve(io.cwd, path));
   const manifests = await loadManifests(paths, { patterns: PATTERN_RULES, tools: () => knownTools(state, io) });
-  for (const file of manifests.ignoredFiles) io.error(`note: ${ignoredFileNote(file)}`);
+  const skipped = ignoredFilesNote(manifests.ignoredFiles, io.cwd);
+  if (skipped !== undefined) writeNote(skipped, io);
   for (const problem of manifests.problems) io.error(problemBlock(problem));
   for (const warning of manifests.warnings)
     if (warning.rule === 'unknown-tool') io.error(problemBlock(warning, 'warning: '));
   const note = unusedObjectsNote(manifests);
-  if (note !== undefined) io.error(`note: ${note}\n`);
+  if (note !== undefined) writeNote(note, io);
   return manifests.problems.length > 0 ? undefined : manifests;
 }
 

@@ -15,6 +15,7 @@ import { environmentRedactor, redactingIo } from '../run/redact.ts';
 import { existingFolder, governingFiles, readManifests } from '../run/run.ts';
 import type { RunOptions } from '../run/run-options.ts';
 import { clusterFieldsNote } from '../run/notes/cluster-fields-note.ts';
+import { writeNote } from '../run/notes/write-note.ts';
 import { selectTeam } from '../run/select-agent.ts';
 
 /** The options of a command that serves an agent to another program. */
@@ -43,7 +44,7 @@ export async function withServedAgent(
   const manifests = await readManifests(options, io);
   if (manifests === undefined) return EXIT.refused;
   const { agent, agents, note } = selectTeam(manifests, options);
-  for (const text of [note, clusterFieldsNote(agents)]) if (text !== undefined) io.error(`note: ${text}\n`);
+  for (const text of [note, clusterFieldsNote(agents)]) if (text !== undefined) writeNote(text, io);
   const workspace = await existingFolder(resolve(io.cwd, options.workspace));
   const state = resolve(io.cwd, options.state);
   const programs = await userPrograms(manifests, agents, { workspace, state, skills: options.skills }, io);
