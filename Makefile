@@ -162,9 +162,9 @@ bench-cluster: setup ## Measure the cost of the operator on a real control plane
 	@$(NODE) --disable-warning=ExperimentalWarning bench/cluster/main.ts --agents $(AGENTS) --seconds $(SECONDS) \
 	  --namespaces $(NAMESPACES) --gateways $(GATEWAYS) --rate $(RATE) $(FIGURES)
 
-soak-faults: setup ## Send messages for SECONDS while every component fails in turn, every 30 s (Linux and root; SECONDS=3600 AGENTS=200 NAMESPACES=20)
+soak-faults: setup ## Send messages for SECONDS while every component fails in turn, every 30 s (Linux and root; SECONDS=3600 AGENTS=200 NAMESPACES=20 WITHOUT_KILLS=)
 	@$(NODE) --disable-warning=ExperimentalWarning bench/cluster/main.ts --agents $(AGENTS) --seconds $(SECONDS) \
-	  --namespaces $(NAMESPACES) --gateways $(GATEWAYS) --rate $(RATE) soak-faults
+	  --namespaces $(NAMESPACES) --gateways $(GATEWAYS) --rate $(RATE) $(if $(WITHOUT_KILLS),--without-kills) soak-faults
 
 # Moved into its place, so that a launcher in use stays whole.
 dist/launcher/temper-launcher: sandbox-image/launcher/launcher.c sandbox-image/launcher/program.h

@@ -4,7 +4,7 @@ import { TYPES } from '../../src/operator/kube/types.ts';
 import { NEVER_ABORTED } from '../../test/support/stubs.ts';
 import { poll } from '../../test/support/poll.ts';
 import { quantile } from '../baseline/baseline.ts';
-import { measureQuiet, restart } from './idle.ts';
+import { measureQuiet, type Profiling, restart } from './idle.ts';
 import { observeCalls } from './support/operator-calls.ts';
 import { runAtRate, type Times } from './support/agents.ts';
 import type { LoadReport } from './support/load.ts';
@@ -35,6 +35,7 @@ export interface ScaleOptions {
   /** Messages that users send per second. */
   readonly rate: number;
   readonly quietSeconds: number;
+  readonly profile: Profiling;
 }
 
 interface Bench {
@@ -47,7 +48,7 @@ interface Bench {
 
 /** Many agents whose pods poll several gateways, on three NATS servers: messages, memory, a restart, an edit of every policy, rest. */
 export async function* benchAgentsAtScale(options: ScaleOptions): AsyncGenerator<Row[]> {
-  const { agents, namespaces, gateways } = options;
+  const { agents, namespaces, gateways, profile } = options;
   await using cluster = await ScaleCluster.open(namespaces);
   const empty = await cluster.operator.memory();
   await cluster.startGateways(gateways);
@@ -66,9 +67,10 @@ export async function* benchAgentsAtScale(options: ScaleOptions): AsyncGenerator
   yield await measureMemory(bench, what, empty.heap);
   await writtenCounts(cluster);
   yield await measureEdit(bench, what);
-  const quiet = { cluster: cluster.kube, agents, quietSeconds: options.quietSeconds, maxCpuPercent: QUIET_PERCENT };
+  const { quietSeconds } = options;
+  const quiet = { cluster: cluster.kube, agents, quietSeconds, profile, maxCpuPercent: QUIET_PERCENT };
   const endLoad = measure();
-  yield await measureQuiet({ ...quiet, profile: NO_PROFILE }, cluster.operator);
+  yield await measureQuiet(quiet, cluster.operator);
   yield [gatewayLoad(endLoad(), what, gateways)];
   const restarted = await restart(
     { ...quiet, maxSeconds: RESTART_SECONDS, start: () => cluster.startOperator() },
@@ -82,8 +84,6 @@ function createdRow({ each, all }: Times, what: string): Row {
   const note = `p50 ${milliseconds(quantile(each, 0.5))}, p99 ${milliseconds(quantile(each, 0.99))}, ${CREATE_CONCURRENCY} in flight`;
   return { what: `${what}: created`, kind: 'reference', value: `${((each.length * 1_000) / all).toFixed(0)}/s`, note };
 }
-
-const NO_PROFILE = async () => ({ [Symbol.asyncDispose]: async () => {} });
 
 function serversOf({ operator, gateways, nats }: ScaleCluster): [string, number][] {
   return [

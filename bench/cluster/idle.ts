@@ -20,13 +20,17 @@ interface Bench {
   readonly cluster: BenchCluster;
   readonly agents: number;
   readonly quietSeconds: number;
-  readonly profile: (operator: OperatorProcess) => Promise<AsyncDisposable>;
+  readonly profile: Profiling;
 }
+
+/** Profiles the operator until it is disposed. */
+export type Profiling = (operator: OperatorProcess, part?: string) => Promise<AsyncDisposable>;
 
 interface RestartOptions {
   readonly cluster: BenchCluster;
   readonly agents: number;
   readonly maxSeconds?: number;
+  readonly profile: Profiling;
   /** Starts the new operator. */
   readonly start?: () => Promise<OperatorProcess>;
 }
@@ -68,7 +72,7 @@ export async function measureQuiet(
   const watches = await operator.metric('reflector_watches_total');
   const endLoad = cluster.measure(operator);
   {
-    await using _profile = await profile(operator);
+    await using _profile = await profile(operator, 'quiet');
     await sleep(quietSeconds * 1_000);
   }
   const spent = endLoad();
@@ -102,13 +106,14 @@ function memory(agents: number, empty: Memory, full: Memory): Row[] {
 
 /** Kills the operator and starts a new one, as a restarted container. The Lease of the dead operator must expire first. */
 export async function restart(
-  { cluster, agents, maxSeconds = 15, start = () => cluster.startOperator() }: RestartOptions,
+  { cluster, agents, profile, maxSeconds = 15, start = () => cluster.startOperator() }: RestartOptions,
   operator: OperatorProcess,
 ) {
   const endCalls = await observeCalls(cluster);
   const begin = performance.now();
   await operator.end('SIGKILL');
   const next = await start();
+  await using _profile = await profile(next, 'restart');
   const endLoad = cluster.measure(next);
   await next.waitUntilReady({ leading: false });
   const known = performance.now();

@@ -25,6 +25,8 @@ const { values, positionals } = parseArgs({
     samples: { type: 'string', default: '30' },
     /** The pause between two faults of `soak-faults`, in seconds. */
     'fault-seconds': { type: 'string', default: '30' },
+    /** Only faults of `soak-faults` that kill no process. */
+    'without-kills': { type: 'boolean' },
     /** The folder for CPU profiles of the operator. */
     profile: { type: 'string' },
   },
@@ -49,11 +51,13 @@ const FIGURES: Record<string, () => Promise<Row[]> | AsyncIterable<Row[]>> = {
   message: async () => (await import('./message.ts')).benchMessage(),
   neighbours: async () => (await import('./neighbours/neighbours.ts')).benchNeighbours(),
   async *'agents-at-scale'() {
-    yield* (await import('./agents-at-scale.ts')).benchAgentsAtScale(scale);
+    const { benchAgentsAtScale } = await import('./agents-at-scale.ts');
+    yield* benchAgentsAtScale({ ...scale, profile: profiling('agents-at-scale') });
   },
   'soak-faults': async () => {
     const { benchSoakFaults } = await import('./soak-faults.ts');
-    return benchSoakFaults({ ...scale, seconds: scale.quietSeconds, faultSeconds: Number(values['fault-seconds']) });
+    const faults = { faultSeconds: Number(values['fault-seconds']), kills: values['without-kills'] !== true };
+    return benchSoakFaults({ ...scale, seconds: scale.quietSeconds, ...faults });
   },
   burst: async () => (await import('./burst.ts')).benchBurst(scale),
   'tool-life': async () => (await import('./tools/tool-life.ts')).benchToolLife(Number(values.samples)),
@@ -66,16 +70,20 @@ const FIGURES: Record<string, () => Promise<Row[]> | AsyncIterable<Row[]>> = {
 /** Only when named: they need tens of minutes at their sizes, or an hour. */
 const LONG = new Set(['agents-at-scale', 'burst', 'replicated-inboxes', 'soak-faults']);
 
-function profiling(name: string): (operator: OperatorProcess) => Promise<AsyncDisposable> {
+/** `part` distinguishes several profiles of one figure. */
+function profiling(name: string): (operator: OperatorProcess, part?: string) => Promise<AsyncDisposable> {
   const folder = values.profile;
-  return async (operator) => {
+  return async (operator, part) => {
     if (folder === undefined) return { [Symbol.asyncDispose]: async () => {} };
     const inspector = await operator.inspector();
     await inspector.startProfile();
     return {
       async [Symbol.asyncDispose]() {
         const profile = await inspector.endProfile();
-        await writeFile(`${folder}/${name}.cpuprofile`, JSON.stringify(profile));
+        await writeFile(
+          `${folder}/${[name, ...(part === undefined ? [] : [part])].join('-')}.cpuprofile`,
+          JSON.stringify(profile),
+        );
         await inspector[Symbol.asyncDispose]();
       },
     };

@@ -1,3 +1,4 @@
+import type { Profiling } from './idle.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TYPES } from '../../src/operator/kube/types.ts';
 import { isJsonObject, parseUntrustedJson } from '../../src/lib/json.ts';
@@ -32,8 +33,6 @@ const SETTLE_MS = 10_000;
 const POLL_MS = 2_000;
 const GOAL_SECONDS = 1;
 const CRASH_SECONDS = 20;
-
-type Profiling = (operator: OperatorProcess) => Promise<AsyncDisposable>;
 
 /** One message of a run: of which agent, due when, and stored when, in epoch milliseconds. */
 interface Run {

@@ -28,10 +28,15 @@ export interface SoakOptions {
   readonly seconds: number;
   /** The pause between two faults. */
   readonly faultSeconds: number;
+  /** Without faults that kill a process, the memory of each one has the whole time to grow. */
+  readonly kills: boolean;
 }
 
+const ROLES = ['operator', 'gateways', 'NATS'] as const;
+type Role = (typeof ROLES)[number];
+
 interface Trends {
-  readonly memory: Trend;
+  readonly memory: Readonly<Record<Role, Trend>>;
   readonly handles: Trend;
   readonly assets: Trend;
   readonly waiting: Trend;
@@ -46,9 +51,10 @@ export async function benchSoakFaults(options: SoakOptions): Promise<Row[]> {
   const messages = await UserMessages.open(cluster, secureContext);
   await using fleet = await PodFleet.start(cluster, messages);
   const end = AbortSignal.timeout(options.seconds * 1_000);
-  const trends = { memory: new Trend(), handles: new Trend(), assets: new Trend(), waiting: new Trend() };
+  const memory = { operator: new Trend(), gateways: new Trend(), NATS: new Trend() };
+  const trends = { memory, handles: new Trend(), assets: new Trend(), waiting: new Trend() };
   const [{ names: faults, ended }, sending] = await Promise.all([
-    causeFaults(cluster, options.faultSeconds, end),
+    causeFaults(cluster, options, end),
     sendMessages(cluster, messages, options.rate, end),
     sample(cluster, messages, trends, end),
   ]);
@@ -71,9 +77,7 @@ export async function benchSoakFaults(options: SoakOptions): Promise<Row[]> {
       { note },
     ),
     atMost('requirement', `${what}: messages answered twice`, doubled, 0, plain),
-    atMost('goal', `${what}: memory per hour`, trends.memory.slope(), MAX_MEMORY_SLOPE, mebibytes, {
-      note: `operator, gateways and NATS together, ${mebibytes(trends.memory.last)} at the end`,
-    }),
+    memoryRow(what, trends.memory),
     atMost('goal', `${what}: open files and sockets per hour`, trends.handles.slope(), MAX_HANDLE_SLOPE, plain, {
       note: `${plain(trends.handles.last)} at the end`,
     }),
@@ -84,13 +88,20 @@ export async function benchSoakFaults(options: SoakOptions): Promise<Row[]> {
   ];
 }
 
+function memoryRow(what: string, memory: Trends['memory']): Row {
+  const slope = ROLES.reduce((sum, role) => sum + memory[role].slope(), 0);
+  const each = ROLES.map((role) => `${role} ${mebibytes(memory[role].slope())} to ${mebibytes(memory[role].last)}`);
+  return atMost('goal', `${what}: memory per hour`, slope, MAX_MEMORY_SLOPE, mebibytes, { note: each.join(', ') });
+}
+
 /** Returns the names of the faults that were caused, and how many processes ended on their own. */
-async function causeFaults(cluster: ScaleCluster, everySeconds: number, end: AbortSignal) {
+async function causeFaults(cluster: ScaleCluster, { faultSeconds, kills }: SoakOptions, end: AbortSignal) {
+  const faults = FAULTS.filter((fault) => kills || fault.kills !== true);
   const names: string[] = [];
   let ended = 0;
   for (let round = 0; !end.aborted; round += 1) {
-    await sleep(everySeconds * 1_000, undefined, { signal: end }).catch(() => undefined);
-    const fault = FAULTS[round % FAULTS.length];
+    await sleep(faultSeconds * 1_000, undefined, { signal: end }).catch(() => undefined);
+    const fault = faults[round % faults.length];
     if (end.aborted || fault === undefined) break;
     names.push(fault.name);
     ended += await cluster.restartEnded();
@@ -132,11 +143,17 @@ async function sample(cluster: ScaleCluster, messages: UserMessages, trends: Tre
 }
 
 async function record(cluster: ScaleCluster, messages: UserMessages, trends: Trends, at: number): Promise<void> {
-  const pids = [cluster.operator.pid, ...cluster.gateways.map(({ pid }) => pid), ...cluster.nats.pids];
+  const pids: Record<Role, number[]> = {
+    operator: [cluster.operator.pid],
+    gateways: cluster.gateways.map(({ pid }) => pid),
+    NATS: cluster.nats.pids,
+  };
   const { streams, consumers } = await cluster.nats.usage();
-  const sum = (of: (pid: number) => number) => pids.reduce((total, pid) => total + of(pid), 0);
-  const [bytes, handles] = [sum(residentBytes), sum((pid) => readdirSync(`/proc/${pid}/fd`).length)];
-  trends.memory.add(at, bytes);
+  const sum = (of: readonly number[], measure: (pid: number) => number) =>
+    of.reduce((total, pid) => total + measure(pid), 0);
+  const bytes = ROLES.map((role) => sum(pids[role], residentBytes));
+  const handles = sum(Object.values(pids).flat(), (pid) => readdirSync(`/proc/${pid}/fd`).length);
+  for (const [index, role] of ROLES.entries()) trends.memory[role].add(at, bytes[index] ?? 0);
   trends.handles.add(at, handles);
   trends.assets.add(at, streams + consumers);
   trends.waiting.add(at, messages.sent - messages.answered);

@@ -8,6 +8,7 @@ import type { ScaleCluster } from './scale-cluster.ts';
 export interface Fault {
   readonly name: string;
   readonly cause: (cluster: ScaleCluster, round: number) => Promise<void>;
+  readonly kills?: true;
 }
 
 /** How long a component is paused, or has another time. */
@@ -26,19 +27,21 @@ const setClock = (offsetMs: number) => `(() => {
 export const FAULTS: readonly Fault[] = [
   {
     name: 'gateway killed',
+    kills: true,
     cause: async (cluster, round) => {
       const index = round % cluster.gateways.length;
       await cluster.gateways[index]?.end('SIGKILL');
       await cluster.startGateway(index);
     },
   },
-  { name: 'NATS server killed', cause: async ({ nats }, round) => nats.servers[round % 3]?.restart() },
+  { name: 'NATS server killed', kills: true, cause: async ({ nats }, round) => nats.servers[round % 3]?.restart() },
   {
     name: 'gateway paused, as by a partition',
     cause: ({ gateways }, round) => pause(gateways[round % gateways.length]?.pid),
   },
   {
     name: 'operator killed',
+    kills: true,
     cause: async (cluster) => {
       await cluster.operator.end('SIGKILL');
       const operator = await cluster.startOperator();
@@ -50,7 +53,7 @@ export const FAULTS: readonly Fault[] = [
     name: 'clock of a gateway stepped forward',
     cause: ({ gateways }, round) => stepClock(gateways[round % gateways.length], CLOCK_STEP_MS),
   },
-  { name: 'API server killed', cause: ({ kube }) => kube.plane.restartApiServer() },
+  { name: 'API server killed', kills: true, cause: ({ kube }) => kube.plane.restartApiServer() },
   {
     name: 'clock of a gateway stepped back',
     cause: ({ gateways }, round) => stepClock(gateways[round % gateways.length], -CLOCK_STEP_MS),

@@ -25,7 +25,11 @@ const TOKEN_AUDIENCE = 'temper-gateway';
 const TOKEN_SECONDS = 3_600;
 const NAMESPACE_CONCURRENCY = 10;
 /** As in the chart. */
-const NODE_ENVIRONMENT = { NODE_OPTIONS: '--max-semi-space-size=2', MALLOC_ARENA_MAX: '2' };
+const NODE_ENVIRONMENT = {
+  NODE_OPTIONS: '--max-semi-space-size=2',
+  MALLOC_ARENA_MAX: '2',
+  MALLOC_MMAP_THRESHOLD_: '16384',
+};
 /** Where the packages that a bundle does not contain are found. */
 const CACHE = resolve(import.meta.dirname, '../../../node_modules/.cache');
 
