@@ -30,6 +30,8 @@ const NODE_ENVIRONMENT = {
   MALLOC_ARENA_MAX: '2',
   MALLOC_MMAP_THRESHOLD_: '16384',
 };
+/** More than the default, because as many pods as the default allows leave no connection to users. */
+const MAX_CONNECTIONS = 4_000;
 /** Where the packages that a bundle does not contain are found. */
 const CACHE = resolve(import.meta.dirname, '../../../node_modules/.cache');
 
@@ -134,6 +136,7 @@ export class ScaleCluster implements AsyncDisposable {
       nats: { servers: nats.urls, seedFile: nats.seedFile('gateway'), caFile: nats.caFile },
       kubernetes: { kubeconfig: this.#kubeconfig },
       deliveryTokenKeys: [at('delivery-token.key')],
+      maxConnections: MAX_CONNECTIONS,
       logLevel: 'warn',
     };
     const program = join(this.#bundles, 'gateway.mjs');
