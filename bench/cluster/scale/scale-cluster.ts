@@ -28,7 +28,6 @@ const NAMESPACE_CONCURRENCY = 10;
 const NODE_ENVIRONMENT = {
   NODE_OPTIONS: '--max-semi-space-size=2',
   MALLOC_ARENA_MAX: '2',
-  MALLOC_MMAP_THRESHOLD_: '16384',
 };
 /** More than the default, because as many pods as the default allows leave no connection to users. */
 const MAX_CONNECTIONS = 4_000;
