@@ -113,10 +113,10 @@ export async function restart(
   const begin = performance.now();
   await operator.end('SIGKILL');
   const next = await start();
-  await using _profile = await profile(next, 'restart');
   const endLoad = cluster.measure(next);
   await next.waitUntilReady({ leading: false });
   const known = performance.now();
+  await using _profile = await profile(next, 'restart');
   await next.waitUntil('leading', () => next.isLeading());
   const led = performance.now();
   await next.waitUntil('done with all agents', () => next.isReconciled(agents));
