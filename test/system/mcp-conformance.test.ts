@@ -3,7 +3,13 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { parse } from 'yaml';
-import { clientScenarios, CONFORMANCE_TOOLS, runConformance, TIMED_SCENARIOS } from '../support/mcp/conformance.ts';
+import {
+  clientScenarios,
+  CONFORMANCE_TOOLS,
+  runConformance,
+  TIMED_SCENARIOS,
+  timedScenarios,
+} from '../support/mcp/conformance.ts';
 import { plainEnvironment, ROOT, startTemper } from './command.ts';
 import { doublingAgent, doublingScript } from './doubling-agent.ts';
 import { bridgeTo } from './http-bridge.ts';
@@ -45,7 +51,7 @@ describe('the MCP client of temper run', () => {
 
   it('the baseline names each scenario of the official conformance suite that is not run', async () => {
     const { client } = parse(await readFile(BASELINE, 'utf8')) as { client: string[] };
-    assert.deepEqual([...scenarios, ...TIMED_SCENARIOS.names, ...client].sort(), (await clientScenarios()).sort());
+    assert.deepEqual([...scenarios, ...TIMED_SCENARIOS, ...client].sort(), (await clientScenarios()).sort());
   });
 
   const passes = async (scenario: string): Promise<void> => {
@@ -56,9 +62,6 @@ describe('the MCP client of temper run', () => {
   for (const scenario of scenarios)
     it(`a server that a user configured and accepted passes the scenario ${scenario}`, () => passes(scenario));
 
-  const skip = process.env[TIMED_SCENARIOS.variable] === '1' ? false : 'make chaos runs it alone';
-  for (const scenario of TIMED_SCENARIOS.names)
-    it(`a server that a user configured and accepted passes the timed scenario ${scenario}`, { skip }, () =>
-      passes(scenario),
-    );
+  for (const scenario of timedScenarios())
+    it(`a server that a user configured and accepted passes the timed scenario ${scenario}`, () => passes(scenario));
 });

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { describe, it } from 'node:test';
 import { parse } from 'yaml';
-import { clientScenarios, runConformance, TIMED_SCENARIOS } from '../../support/mcp/conformance.ts';
+import { clientScenarios, runConformance, TIMED_SCENARIOS, timedScenarios } from '../../support/mcp/conformance.ts';
 
 const FIXTURES = resolve(import.meta.dirname, '../../fixtures/mcp');
 /** Those in which a server without OAuth, or one with a documented token endpoint, is called. */
@@ -13,7 +13,7 @@ describe('the MCP client of a gateway', () => {
   it('the baseline names each scenario of the official conformance suite that is not run', async () => {
     const text = await readFile(resolve(FIXTURES, 'conformance-gateway-baseline.yaml'), 'utf8');
     const { client } = parse(text) as { client: string[] };
-    assert.deepEqual([...SCENARIOS, ...TIMED_SCENARIOS.names, ...client].sort(), (await clientScenarios()).sort());
+    assert.deepEqual([...SCENARIOS, ...TIMED_SCENARIOS, ...client].sort(), (await clientScenarios()).sort());
   });
 
   const passes = async (scenario: string): Promise<void> => {
@@ -24,7 +24,6 @@ describe('the MCP client of a gateway', () => {
   for (const scenario of SCENARIOS)
     it(`a server behind the egress proxy passes the scenario ${scenario}`, () => passes(scenario));
 
-  const skip = process.env[TIMED_SCENARIOS.variable] === '1' ? false : 'make chaos runs it alone';
-  for (const scenario of TIMED_SCENARIOS.names)
-    it(`a server behind the egress proxy passes the timed scenario ${scenario}`, { skip }, () => passes(scenario));
+  for (const scenario of timedScenarios())
+    it(`a server behind the egress proxy passes the timed scenario ${scenario}`, () => passes(scenario));
 });
