@@ -129,7 +129,7 @@ export function publishedMcpServersSuite(open: () => EgressSetup): void {
       fixture.setPolicy('publishing', {
         level: { initial: 'standard' },
         egress: { allow: [PAGES] },
-        tainted: { tools: permitted, network: [PAGES] },
+        tainted: { tools: permitted, network: [PAGES, `${HOST}:*`] },
       });
       fixture.setAgent('subscriber', { grants: { tools: ['*'], network: [PAGES] } }, 'publishing');
       fixture.setAgent('other-reader', { grants: { tools: ['*'] } }, 'publishing');
