@@ -63,6 +63,24 @@ export function answeringProxy(): Promise<PublishedServer> {
   );
 }
 
+/** `mcp-server-fetch` from PyPI, for which `answeringProxy` answers for every page; `python`: of `publishedFolders`. */
+export async function fetchingServer(python: string): Promise<PublishedServer> {
+  const proxy = await answeringProxy();
+  const args = ['-m', 'mcp_server_fetch', '--allow-private-ips', '--ignore-robots-txt'];
+  const server = await bridgedServer(() => ({
+    command: PYTHON,
+    args: [...args, '--proxy-url', `http://127.0.0.1:${proxy.port}`],
+    environment: { PYTHONPATH: python },
+  }));
+  return {
+    port: server.port,
+    async [Symbol.asyncDispose]() {
+      await server[Symbol.asyncDispose]();
+      await proxy[Symbol.asyncDispose]();
+    },
+  };
+}
+
 async function listening(server: Server, end: () => Promise<void>): Promise<PublishedServer> {
   await once(server.listen(0, '127.0.0.1'), 'listening');
   return {

@@ -20,6 +20,8 @@ export const PULL_REQUEST_REPOSITORY = 'team/private';
 /** It answers `/v1/rates` to those with the token. */
 export const API_HOST = 'api.example.com';
 export const SEARCH_HOST = 'search.example.com';
+/** An MCP server that reads pages. */
+export const MCP_HOST = 'mcp.example.com';
 /** An agent that speaks A2A, with those that have the token. */
 export const ARCHIVE_HOST = 'archive.example.com';
 export const SERVICE_TOKEN = 'token-of-the-services';

@@ -16,6 +16,7 @@ const STEPS = {
     'ask_archive',
     { message: '2019', context: '{{toolCall.asked.context}}', task: '{{toolCall.asked.task}}' },
   ],
+  read: ['fetch_page', { url: 'http://tide.example.com/' }],
   searched: ['web_search', { query: 'okapi' }],
   unpermitted: ['unpermitted_rate', { from: 'EUR', to: 'USD' }],
 } as const;

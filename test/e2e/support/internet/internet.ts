@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { TEST_NAME_SERVER } from '../../../cluster/node/config.ts';
 import { writePki } from '../../../cluster/pki.ts';
+import { publishedFolders } from '../../../support/mcp/published-servers.ts';
 import { BareRepository } from '../../../support/gitops/bare-repository.ts';
 import { jsonLines } from '../../../support/json-lines.ts';
 import { pollValue } from '../../../support/poll.ts';
@@ -45,6 +46,7 @@ export async function startInternet(cluster: InstalledCluster): Promise<Internet
     file('hosts.key'),
     repository.folder,
     privateRepository.folder,
+    (await publishedFolders()).python,
   ];
   let ended: Error | undefined;
   cluster.node.onNode(process.execPath, ...run).catch((cause: unknown) => {

@@ -1,6 +1,7 @@
 /**
  * The program behind the addresses: a name server, a web server, a Git server, and ports that no agent may reach. Arguments: the address
- * of the name server, the file for its lines, the files of certificate and key, and the folders of the two bare repositories.
+ * of the name server, the file for its lines, the files of certificate and key, the folders of the two bare repositories, and that of
+ * the MCP servers from PyPI.
  */
 import { appendFileSync, readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -15,6 +16,7 @@ import {
   ARCHIVE_HOST,
   GIT_HOST,
   type InternetLine,
+  MCP_HOST,
   METADATA_ADDRESS,
   OTHER_PORTS,
   PUBLIC_ADDRESS,
@@ -23,14 +25,16 @@ import {
   SEARCH_HOST,
   SERVICE_TOKEN,
 } from './addresses.ts';
+import { mcpHost } from './mcp-host.ts';
 import { PullRequestApi } from './pull-request-api.ts';
 
 const DRIP_MS = 100;
-const [nameServer = '', lines = '', certificate = '', key = '', open = '', closed = ''] = process.argv.slice(2);
+const [nameServer = '', lines = '', certificate = '', key = '', open = '', closed = '', python = ''] =
+  process.argv.slice(2);
 const names: Readonly<Record<string, readonly string[]>> = {
   ...namesInside('example.com', PUBLIC_ADDRESS),
   ...Object.fromEntries(
-    ['api', 'archive', 'git', 'search', 'status', 'moved', 'xn--bcher-kva'].map((name) => [
+    ['api', 'archive', 'git', 'mcp', 'search', 'status', 'moved', 'xn--bcher-kva'].map((name) => [
       `${name}.example.com`,
       [PUBLIC_ADDRESS],
     ]),
@@ -57,6 +61,7 @@ const AUTHORIZATION = `Basic ${Buffer.from(`git:${REPOSITORY_TOKEN}`).toString('
 
 const pullRequests = new PullRequestApi();
 const answerPeer = peerHandler();
+const answerMcp = await mcpHost(python);
 
 function answerJson(response: ServerResponse, value: object): void {
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
@@ -87,6 +92,10 @@ createWebServer({ cert: readFileSync(certificate), key: readFileSync(key) }, (re
   if (headers.host === GIT_HOST || headers.host === ARCHIVE_HOST) {
     const answered = headers.host === GIT_HOST ? answerRepository(request, response) : answerArchive(request, response);
     answered.catch(() => response.destroy());
+    return;
+  }
+  if (headers.host === MCP_HOST) {
+    answerMcp(request, response);
     return;
   }
   const { pathname, search, searchParams } = new URL(url, 'https://example.com');
