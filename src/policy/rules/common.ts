@@ -1,8 +1,9 @@
+import type { PatternSet } from '../patterns/pattern-set.ts';
 import type { PreparedPolicy } from '../prepare.ts';
 import type { TAINTED_OPERATIONS } from '../../api/v1alpha1/actions.ts';
 import { ASSIST_TOOLS } from '../../api/v1alpha1/agent/tool-profiles.ts';
 import { deny, notApplicable, passed } from './rule.ts';
-import type { Rule, RuleViolation } from './rule.ts';
+import type { Rule, RuleNote, RuleViolation } from './rule.ts';
 import type { PolicyRequest } from '../types.ts';
 
 /** The `suspend` fields. These rules run before all others. */
@@ -82,6 +83,12 @@ export function taintedRule<R>(
         ? passed(`the session is tainted; tainted.deny does not name ${what}, or the request does not concern it`)
         : notApplicable('the session is not tainted'),
   };
+}
+
+/** Why a list of what remains in a tainted session permits a request, or does not concern it. */
+export function taintedListNote(isTainted: boolean, field: string, list: PatternSet | undefined): RuleNote {
+  if (!isTainted) return notApplicable('the session is not tainted');
+  return list === undefined ? notApplicable(`${field} is not set`) : passed(`${field} is ${list.describe()}`);
 }
 
 function always(): boolean {

@@ -3,9 +3,9 @@ import type { PreparedPolicy } from '../prepare.ts';
 import { toNetworkInput } from './rule-inputs.ts';
 import type { NetworkRuleInput } from './rule-inputs.ts';
 import type { Pattern } from '../patterns/pattern.ts';
-import { allowed, deny, notApplicable, passed } from './rule.ts';
+import { allowed, deny, passed } from './rule.ts';
 import type { Rule, RuleViolation } from './rule.ts';
-import { taintedRule } from './common.ts';
+import { taintedListNote, taintedRule } from './common.ts';
 import { privateConnectionRule } from '../private-data/rules.ts';
 
 /** A connection needs a grant of the agent, egress in the policy, and a level that allows the network. */
@@ -41,10 +41,7 @@ export function networkRules(prepared: PreparedPolicy): Rule<NetworkRuleInput>[]
           : deny(
               `${request.target} is not allowed while the session contains untrusted content: tainted.network is ${taintedNetwork.describe()}.`,
             ),
-      explain: () =>
-        snapshot.tainted && taintedNetwork !== undefined
-          ? passed(`tainted.network is ${taintedNetwork.describe()}`)
-          : notApplicable(snapshot.tainted ? 'tainted.network is not set' : 'the session is not tainted'),
+      explain: () => taintedListNote(snapshot.tainted, 'tainted.network', taintedNetwork),
     },
     privateConnectionRule(prepared),
   ];

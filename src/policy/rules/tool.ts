@@ -8,7 +8,7 @@ import type { ToolRuleInput } from './rule-inputs.ts';
 import { parseSubject } from '../patterns/pattern-subjects.ts';
 import { allowed, deny, escalate, notApplicable, passed } from './rule.ts';
 import type { Rule } from './rule.ts';
-import { taintedRule } from './common.ts';
+import { taintedListNote, taintedRule } from './common.ts';
 import { childToolRule, isChildTool } from './children.ts';
 import { constraintRules } from './constraints.ts';
 import { privateToolRule } from '../private-data/rules.ts';
@@ -101,10 +101,7 @@ function taintedHostsRule({ snapshot, taintedNetwork }: PreparedPolicy): Rule<To
             `Tool "${request.name}" sends to ${other}, which is not allowed while the session contains untrusted content: tainted.network of TrustPolicy "${snapshot.policy.name}" is ${taintedNetwork.describe()}; use a fresh session.`,
           );
     },
-    explain: () =>
-      snapshot.tainted && taintedNetwork !== undefined
-        ? passed(`tainted.network is ${taintedNetwork.describe()}`)
-        : notApplicable(snapshot.tainted ? 'tainted.network is not set' : 'the session is not tainted'),
+    explain: () => taintedListNote(snapshot.tainted, 'tainted.network', taintedNetwork),
   };
 }
 
@@ -121,10 +118,7 @@ function taintedToolsRule({ snapshot, taintedTools }: PreparedPolicy): Rule<Tool
         : deny(
             `Tool "${request.name}" is not allowed while the session contains untrusted content: tainted.tools of TrustPolicy "${snapshot.policy.name}" is ${taintedTools.describe()}; use a fresh session.`,
           ),
-    explain: () =>
-      snapshot.tainted && taintedTools !== undefined
-        ? passed(`tainted.tools is ${taintedTools.describe()}`)
-        : notApplicable(snapshot.tainted ? 'tainted.tools is not set' : 'the session is not tainted'),
+    explain: () => taintedListNote(snapshot.tainted, 'tainted.tools', taintedTools),
   };
 }
 
