@@ -1,10 +1,13 @@
-/** The known name that is nearest to a mistyped name by edit distance; undefined when no known name is near. */
-export function suggestName(wanted: string, known: readonly string[]): string | undefined {
+/**
+ * The known name that is nearest to a mistyped name by edit distance; undefined when none is within `most` edits, by default a third of the
+ * length of the name.
+ */
+export function suggestName(wanted: string, known: Iterable<string>, most?: number): string | undefined {
   const lower = wanted.slice(0, 64).toLowerCase();
   let best: string | undefined;
-  let bestDistance = Math.max(1, Math.floor(lower.length / 3)) + 1;
+  let bestDistance = (most ?? Math.max(1, Math.floor(lower.length / 3))) + 1;
   for (const name of known) {
-    const distance = editDistance(lower, name.slice(0, 64).toLowerCase());
+    const distance = editDistance(lower, name.slice(0, 64).toLowerCase(), bestDistance);
     if (distance < bestDistance) {
       best = name;
       bestDistance = distance;

@@ -1,4 +1,4 @@
-import { editDistance } from '../../../lib/suggest.ts';
+import { suggestName } from '../../../lib/suggest.ts';
 import { dottedPath, type FieldPath, type Finding, type ValidPart } from '../../findings.ts';
 import type { AgentSpec } from '../../v1alpha1/agent.ts';
 import { itemsOf, quoted } from '../shared.ts';
@@ -14,7 +14,7 @@ export function toolNameFindings(spec: ValidPart<AgentSpec>, known: ReadonlySet<
   return [...namedTools(spec)].flatMap(([text, path]): Finding[] => {
     const name = text.trim().toLowerCase();
     if (known.has(name) || /[*@]/.test(name)) return [];
-    const near = nearest(name, known);
+    const near = suggestName(name, known, name.length < LONG_NAME ? 1 : 2);
     if (near === undefined) return [];
     return [
       {
@@ -34,13 +34,4 @@ function* namedTools({ grants, denyTools, toolSettings, hooks }: ValidPart<Agent
     if (name !== undefined) yield [name, [...path, 'name']];
   for (const [{ tool }, path] of itemsOf(hooks, ['spec', 'hooks']))
     if (tool !== undefined) yield [tool, [...path, 'tool']];
-}
-
-function nearest(name: string, known: ReadonlySet<string>): string | undefined {
-  const most = name.length < LONG_NAME ? 1 : 2;
-  const near = [...known]
-    .map((other) => ({ other, distance: editDistance(name, other, most) }))
-    .filter(({ distance }) => distance <= most)
-    .sort((a, b) => a.distance - b.distance);
-  return near[0]?.other;
 }
