@@ -143,6 +143,7 @@ export async function anEngine(setup: EngineSetup, changes: EngineChanges = {}) 
           asked.push(ask);
           return `request-${asked.length}`;
         },
+        decisionNow: async () => undefined,
         waitForDecision: async () => ({ decision: changes.decision ?? 'Deny', by: 'user/kim', reason: 'no' }),
         decisionOrPark: async () => ({ decision: 'Parked' }),
         use: async () => undefined,

@@ -62,18 +62,22 @@ export class RemoteApprovals implements Approvals {
     return request;
   }
 
-  async waitForDecision(id: string): Promise<ApprovalDecision> {
-    throw notParkable(id);
-  }
-
-  async decisionOrPark(id: string): ReturnType<Approvals['decisionOrPark']> {
+  /** As the gateway answered the request. */
+  async decisionNow(id: string): Promise<ApprovalDecision | undefined> {
     const state = this.#states.get(id);
-    if (state === undefined) return { decision: 'Parked' };
     if (state !== 'Expired') return state;
     throw new TemperError(
       'TEMPER_APPROVAL_TIMEOUT',
       `${id} was not decided in time; make the call again when an approver is available`,
     );
+  }
+
+  async waitForDecision(id: string): Promise<ApprovalDecision> {
+    throw notParkable(id);
+  }
+
+  async decisionOrPark(id: string): ReturnType<Approvals['decisionOrPark']> {
+    return (await this.decisionNow(id)) ?? { decision: 'Parked' };
   }
 
   async use(id: string): Promise<void> {

@@ -70,9 +70,34 @@ class StoredApprovals implements FileApprovals {
     return id;
   }
 
+  /** The decision of an approver, or of the policy after the timeout. Throws TEMPER_APPROVAL_TIMEOUT for a call that the timeout denies. */
+  async decisionNow(id: string): Promise<ApprovalDecision | undefined> {
+    const { records, clock, policy } = this.#deps;
+    const recorded = decisionIn(await records.get(APPROVALS, id));
+    if (recorded !== undefined) return recorded;
+    const request = await records.get(REQUESTS, id);
+    const outcome = this.#outcome(request);
+    if (outcome === 'Pending') return undefined;
+    const by = policyActor(policy.name);
+    if (outcome === 'Deny') {
+      if (isPromotion(request)) {
+        await timeOutRequest(records, id, by);
+        return { decision: 'Deny', by, reason: 'no approver decided before the timeout' };
+      }
+      await this.#expire(id, by);
+      throw new TemperError(
+        'TEMPER_APPROVAL_TIMEOUT',
+        `${id} was not decided in time; make the call again when an approver is available`,
+      );
+    }
+    const time = clock.now().toISOString();
+    await this.decide({ id, verb: 'Approve', target: id, reason: 'no approver decided before the timeout', by, time });
+    return decisionIn(await records.get(APPROVALS, id));
+  }
+
   async waitForDecision(id: string, op: CallOptions): Promise<ApprovalDecision> {
     try {
-      return (await this.#decisionNow(id)) ?? (await this.#wait(id, op));
+      return (await this.decisionNow(id)) ?? (await this.#wait(id, op));
     } catch (error) {
       await this.#expire(id);
       throw error;
@@ -80,7 +105,7 @@ class StoredApprovals implements FileApprovals {
   }
 
   async decisionOrPark(id: string, op: CallOptions): ReturnType<Approvals['decisionOrPark']> {
-    const decided = await this.#decisionNow(id);
+    const decided = await this.decisionNow(id);
     if (decided !== undefined) return decided;
     if (!this.#deps.hasApprover) return { decision: 'Parked' };
     try {
@@ -120,31 +145,6 @@ class StoredApprovals implements FileApprovals {
     return found;
   }
 
-  /** The decision of an approver, or of the policy after the timeout. Throws TEMPER_APPROVAL_TIMEOUT for a call that the timeout denies. */
-  async #decisionNow(id: string): Promise<ApprovalDecision | undefined> {
-    const { records, clock, policy } = this.#deps;
-    const recorded = decisionIn(await records.get(APPROVALS, id));
-    if (recorded !== undefined) return recorded;
-    const request = await records.get(REQUESTS, id);
-    const outcome = this.#outcome(request);
-    if (outcome === 'Pending') return undefined;
-    const by = policyActor(policy.name);
-    if (outcome === 'Deny') {
-      if (isPromotion(request)) {
-        await timeOutRequest(records, id, by);
-        return { decision: 'Deny', by, reason: 'no approver decided before the timeout' };
-      }
-      await this.#expire(id, by);
-      throw new TemperError(
-        'TEMPER_APPROVAL_TIMEOUT',
-        `${id} was not decided in time; make the call again when an approver is available`,
-      );
-    }
-    const time = clock.now().toISOString();
-    await this.decide({ id, verb: 'Approve', target: id, reason: 'no approver decided before the timeout', by, time });
-    return decisionIn(await records.get(APPROVALS, id));
-  }
-
   /** An approval by timeout needs a policy that still has it: the request may be of an earlier run, under another one. */
   #outcome(request: Json | undefined): TimeoutDecision {
     const { clock, policy } = this.#deps;
@@ -166,7 +166,7 @@ class StoredApprovals implements FileApprovals {
         expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt) - clock.now().getTime();
       const signal = AbortSignal.any([op.signal, stop.signal]);
       await clock.sleep(Math.max(0, Math.min(leftMs, expiresMs)), signal);
-      const decided = await this.#decisionNow(id);
+      const decided = await this.decisionNow(id);
       if (decided !== undefined) return decided;
       if (expiresMs < leftMs) await clock.sleep(leftMs - expiresMs, signal);
       throw new TemperError('TEMPER_APPROVAL_TIMEOUT', `${id} was not decided before the deadline of the call`, {

@@ -14,7 +14,7 @@ import { createSafeFetch } from '../net/fetch.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import type { SessionSandbox } from '../sandbox/session-port.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
-import type { Approvals } from '../tools/approvals.ts';
+import type { ApprovalDecision, Approvals } from '../tools/approvals.ts';
 
 export interface FreshAgentDeps {
   readonly agent: EngineAgent;
@@ -91,9 +91,12 @@ function withoutEffects(agent: EngineAgent, hasFiles: boolean): EngineAgent {
 const refuse = (): Promise<never> =>
   Promise.reject(new TemperError('TEMPER_POLICY_DENIED', 'an audit of a tool changes nothing'));
 
+const DENIED: ApprovalDecision = { decision: 'Deny', by: 'system', reason: 'an audit asks no user' };
+
 const NO_APPROVER: Approvals = {
   request: async () => 'audit',
-  waitForDecision: async () => ({ decision: 'Deny', by: 'system', reason: 'an audit asks no user' }),
-  decisionOrPark: async () => ({ decision: 'Deny', by: 'system', reason: 'an audit asks no user' }),
+  decisionNow: async () => DENIED,
+  waitForDecision: async () => DENIED,
+  decisionOrPark: async () => DENIED,
   use: refuse,
 };

@@ -38,6 +38,8 @@ export interface ParkedDecision {
 export interface Approvals {
   /** Creates a request and returns its id. Idempotent by subject. Throws TEMPER_QUOTA_EXCEEDED when five requests of this agent are already pending. */
   request(ask: ApprovalInput): Promise<string>;
+  /** The decision, when the request already has one: that of a call whose turn resumes. Throws TEMPER_APPROVAL_TIMEOUT when the timeout of the policy denied the call. */
+  decisionNow(id: string): Promise<ApprovalDecision | undefined>;
   /** Waits for the decision. Throws TEMPER_APPROVAL_TIMEOUT when none arrives within the time that the policy sets. */
   waitForDecision(id: string, op: CallOptions): Promise<ApprovalDecision>;
   /** The same for a call whose turn can be parked: it is parked where no approver is waiting, and at the deadline. */

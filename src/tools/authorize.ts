@@ -165,8 +165,10 @@ async function requestApproval(
     ...(deps.parkableIn === undefined ? {} : { session: deps.parkableIn }),
   };
   const request = await deps.approvals.request(question);
-  deps.events({ type: 'approval-requested', request, tool: tool.name, risk, reason: decision.reason });
-  const answer = await decisionAbout(request, deps, op);
+  const known = await deps.approvals.decisionNow(request);
+  if (known === undefined)
+    deps.events({ type: 'approval-requested', request, tool: tool.name, risk, reason: decision.reason });
+  const answer = known ?? (await decisionAbout(request, deps, op));
   if (answer.decision === 'Parked') return { approval: request, isParked: true };
   deps.events({ type: 'approval-decided', request, decision: answer.decision, by: answer.by });
   if (answer.decision === 'Deny') {

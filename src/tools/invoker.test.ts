@@ -65,6 +65,8 @@ interface Stubs {
   /** No decision is made: a call that can be parked is parked. */
   isUndecided?: boolean;
   isUsed?: boolean;
+  /** The decision that the request already has. */
+  decided?: ApprovalDecision;
   view?: () => ToolView;
   timeout?: number;
   hooks?: CallHooks;
@@ -105,6 +107,7 @@ function anInvoker(stubs: Stubs) {
         asked.push(ask);
         return 'request-1';
       },
+      decisionNow: async () => stubs.decided,
       waitForDecision: async () => stubs.answer?.() ?? APPROVED,
       decisionOrPark: async () =>
         stubs.isUndecided === true ? { decision: 'Parked' } : (stubs.answer?.() ?? APPROVED),
@@ -259,6 +262,27 @@ describe('the invoker', () => {
         },
       });
       assert.equal(codeOf(await invoker.invoke('double', input, caller, anOp())), code, JSON.stringify(later));
+    }
+  });
+
+  it('a request that is decided already is reported as decided, and not as one that waits', async () => {
+    const decide = (): Decision => ({
+      effect: 'Escalate',
+      rule: 'autonomy',
+      reason: 'an approver decides',
+      risk: 'low',
+    });
+    for (const [decided, code, types] of [
+      [APPROVED, 'ok', ['approval-decided']],
+      [{ ...APPROVED, decision: 'Deny' }, 'TEMPER_APPROVAL_DENIED', ['approval-decided']],
+      [undefined, 'ok', ['approval-requested', 'approval-decided']],
+    ] as const) {
+      const { invoker, events } = anInvoker({ tools: [double], decide, ...(decided === undefined ? {} : { decided }) });
+      assert.equal(codeOf(await invoker.invoke('double', { n: 1 }, caller, anOp())), code);
+      assert.deepEqual(
+        events.map(({ type }) => type).filter((type) => type.startsWith('approval-')),
+        types,
+      );
     }
   });
 

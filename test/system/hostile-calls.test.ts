@@ -81,6 +81,7 @@ describe('hostile tools called through the invoker', () => {
       },
       approvals: {
         request: () => Promise.reject(new Error('not used')),
+        decisionNow: () => Promise.reject(new Error('not used')),
         waitForDecision: () => Promise.reject(new Error('not used')),
         decisionOrPark: () => Promise.reject(new Error('not used')),
         use: () => Promise.reject(new Error('not used')),

@@ -2,6 +2,7 @@ import type { NamedModelsConfig, NamedModelSet } from '../../models/named-models
 import type { ModelPipeline, ResolvedModel } from '../../models/pipeline.ts';
 import { CallMeter, type ChargedTokens } from '../../models/charge/call-meter.ts';
 import { requestSize } from '../../models/charge/request-size.ts';
+import type { JsonObject } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 import { costInMicros, DEFAULT_PRICE } from '../../models/price.ts';
 
@@ -61,9 +62,29 @@ function hasPrice({ providers }: NamedModelsConfig, { provider, model }: Resolve
   return listed?.inputPrice !== undefined && listed.outputPrice !== undefined;
 }
 
+interface WorkCounts {
+  turns: number;
+  toolCalls: number;
+}
+
+/** The same as the line of a summary, for JSON. The cost is in millionths of a dollar; a replayed run has none. */
+export function usageObject(
+  { turns, toolCalls }: WorkCounts,
+  { tokens, costMicros, unpriced, unfinished }: ModelUsage,
+  isReplayed: boolean,
+): JsonObject {
+  return {
+    turns,
+    toolCalls,
+    tokens,
+    ...(isReplayed ? {} : { costMicros, modelsWithDefaultPrice: [...unpriced] }),
+    ...(unfinished === 0 ? {} : { unfinishedAnswers: unfinished }),
+  };
+}
+
 /** The line of a summary, such as `Used 7 turns, 1 tool call, 11,482 tokens, $0.0042.` */
 export function usageLine(
-  { turns, toolCalls }: { turns: number; toolCalls: number },
+  { turns, toolCalls }: WorkCounts,
   { tokens, costMicros, unpriced, unfinished }: ModelUsage,
   isReplayed: boolean,
 ): string {

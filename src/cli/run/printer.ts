@@ -1,5 +1,5 @@
 import { systemClock } from '../../lib/clock.ts';
-import type { Json } from '../../lib/json.ts';
+import type { Json, JsonObject } from '../../lib/json.ts';
 import type { EventSource, TeamEvents } from '../../standalone/team/team-events.ts';
 import type { AgentEvent } from '../../tools/events.ts';
 import { type CliIo, writeJsonLine } from '../io.ts';
@@ -8,7 +8,7 @@ import { withValue } from '../transcript/structured-reply.ts';
 import { LinesBeside } from '../transcript/lines-beside.ts';
 import { Transcript } from '../transcript/transcript.ts';
 import { WordStream } from '../transcript/word-stream.ts';
-import { type ModelUsage, usageLine } from './model-usage.ts';
+import { type ModelUsage, usageLine, usageObject } from './model-usage.ts';
 
 /** Prints what happens in a run. */
 export interface Printer {
@@ -37,7 +37,8 @@ export interface PrinterOptions {
 export function createPrinter(options: PrinterOptions, io: CliIo): Printer {
   const counts = { turns: 0, toolCalls: 0 };
   const usage = (): string => usageLine(counts, options.usage, options.isReplayed);
-  const print = options.form === 'json' ? jsonPrinter(options, io) : textPrinter(options, usage, io);
+  const usageNow = (): JsonObject => usageObject(counts, options.usage, options.isReplayed);
+  const print = options.form === 'json' ? jsonPrinter(options, usageNow, io) : textPrinter(options, usage, io);
   let isEnded = false;
   return {
     ...print,
@@ -63,9 +64,9 @@ type Form = Pick<Printer, 'runningCalls' | 'screen' | 'show' | 'end'>;
 
 /**
  * Prints events as JSON lines with time, agent and session; those of the background with the session that their agent used last. Deltas are
- * regrouped into words, so that redaction finds whole secrets.
+ * regrouped into words, so that redaction finds whole secrets. A message of the user ends with the usage of the run so far.
  */
-function jsonPrinter({ session }: PrinterOptions, io: CliIo): Form {
+function jsonPrinter({ agent: user, session }: PrinterOptions, usage: () => JsonObject, io: CliIo): Form {
   const words = new Map<string, WordStream>();
   const latest = new Map<string, string>();
   return {
@@ -82,8 +83,10 @@ function jsonPrinter({ session }: PrinterOptions, io: CliIo): Form {
       };
       if (event.type === 'message' && event.delta) return writeText(stream.push(event.text));
       writeText(stream.flush());
-      write(event.type === 'session-end' ? withValue(event, event.reply) : event);
-      if (event.type === 'session-end') words.delete(key);
+      if (event.type !== 'session-end') return write(event);
+      const isOfUser = agent === user && own === session && session !== '';
+      write({ ...withValue(event, event.reply), ...(isOfUser ? { runUsage: usage() } : {}) });
+      words.delete(key);
     },
     runningCalls: () => [],
     end: () => undefined,

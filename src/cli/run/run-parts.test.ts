@@ -9,7 +9,7 @@ import { requestSize } from '../../models/charge/request-size.ts';
 import { systemClock } from '../../lib/clock.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { decisionOf } from './inline-approvals.ts';
-import { countUsage, dollars, usageLine } from './model-usage.ts';
+import { countUsage, dollars, usageLine, usageObject } from './model-usage.ts';
 import { replCommand } from './repl-commands.ts';
 
 const CONFIG: NamedModelsConfig = {
@@ -54,7 +54,10 @@ describe('the usage of a run', () => {
     await read(models.pipeline.stream(aRequest(), anOp()));
     const line = usageLine({ turns: 1, toolCalls: 1 }, usage, false);
     assert.equal(line, 'Used 1 turn, 1 tool call, 110 tokens, $0.0001.');
+    const object = { turns: 1, toolCalls: 1, tokens: 110, costMicros: 120, modelsWithDefaultPrice: [] };
+    assert.deepEqual(usageObject({ turns: 1, toolCalls: 1 }, usage, false), object);
     await read(models.pipeline.stream(aRequest('p/unpriced'), anOp()));
+    assert.deepEqual(usageObject({ turns: 1, toolCalls: 1 }, usage, false)['modelsWithDefaultPrice'], ['p/unpriced']);
     assert.equal(
       usageLine({ turns: 2, toolCalls: 0 }, usage, false),
       'Used 2 turns, 0 tool calls, 220 tokens, $0.0003 (p/unpriced without a price: $1 per million input tokens, $3 output).',

@@ -92,6 +92,10 @@ describe('temper run', () => {
     const { code, stdout, stderr } = await project.run('--continue', '-m', 'thanks').ended;
     assert.equal(code, 0, stderr);
     assert.deepEqual(replies(stdout), ['It says hello', 'Done.']);
+    const { runUsage } = jsonLines<{ runUsage: Record<string, number> }>(stdout).at(-1) ?? {};
+    assert.deepEqual(Object.keys(runUsage ?? {}), ['turns', 'toolCalls', 'tokens'], 'a replayed run has no cost');
+    assert.ok(Number(runUsage?.['turns']) >= 2 && Number(runUsage?.['tokens']) > 0, stdout);
+    assert.doesNotMatch(stdout, /"approval-requested"/, 'the call no longer waits');
     const used = await project.temper('describe', 'request', requested.request);
     assert.match(used.stdout, /usedAt:/);
     const again = await project.temper('approve', requested.request, '--reason', 'twice');
