@@ -33,7 +33,7 @@ AGENTDOJO := $(HOME)/.cache/temper/agentdojo
 # Where those of the sentence embedder are.
 EMBEDDER := $(HOME)/.cache/temper/embedder
 
-.PHONY: agentdojo help setup demo sample-web sample-git sample-sql sample-mcp sample-skills test test-code test-unit test-system test-integration test-e2e chaos soak cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck structure unused verify bench bench-embedder bench-cluster soak-faults clean launcher toolchain-image
+.PHONY: agentdojo help setup demo sample-web sample-git sample-sql sample-mcp sample-skills test test-unit test-system test-integration test-e2e chaos soak cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck structure unused verify bench bench-embedder bench-cluster soak-faults clean launcher toolchain-image
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,14 +64,11 @@ sample-mcp: setup ## Run a sample without a key: an agent calls the tool of an M
 sample-skills: setup ## Run a sample without a key: an agent follows a skill from a repository (Linux; needs Git)
 	@$(NODE) manifests/local/skill-user/demo.ts --samples $(SAMPLES)
 
+# One run for all tiers that this machine can run: the tests on pods mostly wait, and leave the processors to the others.
 test: setup ## Run every tier of tests
 	@$(MAKE) --no-print-directory verify
-	@$(MAKE) --no-print-directory test-code
-	@$(MAKE) --no-print-directory test-integration
-	@$(MAKE) --no-print-directory test-e2e
-
-test-code: setup
-	@$(RUN_TESTS) 2 $(UNIT_TESTS) $(SYSTEM_TESTS)
+	@set -f; integration=$$(test/tier.sh integration echo $(INTEGRATION_TESTS)) && e2e=$$(test/tier.sh e2e echo $(E2E_TESTS)) && \
+	  $(RUN_TESTS) 3 $(UNIT_TESTS) $(SYSTEM_TESTS) $$integration $$e2e
 
 test-unit: setup ## Run the unit tests
 	@$(RUN_TESTS) 2 $(UNIT_TESTS)

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# tier.sh integration|e2e COMMAND…: builds the tools that a tier of tests needs, then runs the command. If the tier cannot run here, it
-# prints the reason and the remedy and exits with 0; in continuous integration (CI is set) it exits with 1.
+# tier.sh integration|e2e COMMAND…: builds the tools that a tier of tests needs, then runs the command, whose output is the only one on
+# standard output. If the tier cannot run here, it prints the reason and the remedy and exits with 0; in continuous integration (CI is
+# set) it exits with 1.
 set -euo pipefail
+exec 3>&1 >&2
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 tier=$1
@@ -33,4 +35,4 @@ command -v openssl >/dev/null || cannot 'openssl is not installed; install it'
 [ "$(uname -s)" != Linux ] || { [ -x /usr/bin/python3 ] && python3 -m pip --version >/dev/null 2>&1; } ||
   PACKAGES=python3-pip "$here/cluster/install-packages.sh" || cannot 'pip is not installed; install the package python3-pip'
 has_tools || cannot 'its tools could not be built (see above)'
-exec "$@"
+exec "$@" >&3 3>&-

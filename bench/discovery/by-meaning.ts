@@ -1,15 +1,28 @@
 import { LexicalIndex } from '../../src/discovery/lexical/lexical-index.ts';
 import { search } from '../../src/discovery/lexical/search.ts';
-import { UNOBSERVED } from '../../src/discovery/vector/embed-texts.ts';
-import { HybridSearch } from '../../src/discovery/vector/hybrid-search.ts';
+import { type EmbedTexts, UNOBSERVED } from '../../src/discovery/vector/embed-texts.ts';
+import { HybridSearch, type SearchCaller } from '../../src/discovery/vector/hybrid-search.ts';
 import { MemoryVectorIndex } from '../../src/discovery/vector/memory-index.ts';
+import type { VectorEntry, VectorFilter, VectorIndex, VectorSpace } from '../../src/discovery/vector/port.ts';
+import type { SearchScope } from '../../src/discovery/lexical/visible-entries.ts';
+import type { RankedEntry } from '../../src/discovery/ranked-entry.ts';
 import type { CallOptions } from '../../src/lib/call-options.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { openModels } from '../../src/models/named-models.ts';
 import { quantile } from '../baseline/baseline.ts';
 import type { BenchRow } from '../row.ts';
 import { EmbedderProcess } from './embedder/embedder-process.ts';
-import { firstFive, percent, type PublicTools, readPublicTools } from './public-tools.ts';
+import {
+  type FirstFive,
+  firstFive,
+  type LabelledQuery,
+  percent,
+  type PublicTools,
+  readPublicTools,
+} from './public-tools.ts';
+
+/** Of the tools. */
+const SHARES_WITHOUT_VECTOR = [0.1, 0.5];
 
 /**
  * What the first five results contain with the vectors of a real embedder and without, for Seal-Tools: about 10,000 texts. `EMBEDDINGS_URL`
@@ -31,22 +44,31 @@ async function compareSearches(url: string, data: PublicTools): Promise<BenchRow
   const scope = { indexes: [index], permits: () => true };
   const words = firstFive(data.queries.map((one) => ({ ...one, found: search(one, scope) })));
   const closing = new AbortController();
-  const { hybrid, embed } = openHybrid(url, closing.signal);
+  const embed = keptEmbed(url);
+  const vectors = new MemoryVectorIndex();
   const caller = { id: 'bench', namespace: 'bench', embed, ownerOf: () => 'Namespace' as const };
+  const op: CallOptions = { signal: closing.signal, deadline: Infinity, key: 'bench' };
+  const hybrid = hybridOver(vectors, embed, closing.signal);
   const compared = [];
   const times: number[] = [];
   for (const one of data.queries) {
-    const op: CallOptions = { signal: closing.signal, deadline: Infinity, key: 'bench' };
-    const part = await hybrid.compare(one, scope, caller, op);
-    if (part.similarities === undefined) throw new Error(`bench: no vectors: ${part.failure}`);
+    const found = await searchWithVectors(hybrid, one, scope, caller, op);
     const started = performance.now();
     // The query is in the cache now: this is the time without the embedder.
     await hybrid.search(one, scope, caller, op);
     times.push(performance.now() - started);
-    compared.push({ ...one, found: search(one, scope, part.similarities) });
+    compared.push({ ...one, found });
+  }
+  const both = firstFive(compared);
+  const parts = [];
+  for (const share of SHARES_WITHOUT_VECTOR) {
+    const partial = hybridOver(new PartialVectorIndex(vectors, share), embed, closing.signal);
+    const answers = [];
+    for (const one of data.queries)
+      answers.push({ ...one, found: await searchWithVectors(partial, one, scope, caller, op) });
+    parts.push(partialRow(share, firstFive(answers), words));
   }
   closing.abort();
-  const both = firstFive(compared);
   return [
     {
       name: `discovery by meaning: the first five results of ${data.queries.length} queries over ${index.size} public tools`,
@@ -59,10 +81,68 @@ async function compareSearches(url: string, data: PublicTools): Promise<BenchRow
       limit: 'one needed tool and all of several: not below a search by words',
       met: both.one >= words.one && both.all >= words.all,
     },
+    ...parts,
   ];
 }
 
-function openHybrid(baseUrl: string, closing: AbortSignal) {
+async function searchWithVectors(
+  hybrid: HybridSearch,
+  one: LabelledQuery,
+  scope: SearchScope,
+  caller: SearchCaller,
+  op: CallOptions,
+): Promise<RankedEntry[]> {
+  const { similarities, failure } = await hybrid.compare(one, scope, caller, op);
+  if (similarities === undefined) throw new Error(`bench: no vectors: ${failure}`);
+  return search(one, scope, similarities);
+}
+
+/** While vectors are made, or when the embedder fails for some texts, entries with and without a vector are ranked together. */
+function partialRow(share: number, found: FirstFive, words: FirstFive): BenchRow {
+  return {
+    name: `the same, ${percent(share)} of the tools without a vector`,
+    figures: { 'one needed tool': percent(found.one), 'all of several': percent(found.all) },
+    limit: 'not below a search by words',
+    met: found.one >= words.one && found.all >= words.all,
+  };
+}
+
+/** An index that lacks a share of the vectors, the same ones each time: ids are digests. */
+class PartialVectorIndex implements VectorIndex {
+  readonly #whole: VectorIndex;
+  readonly #share: number;
+
+  constructor(whole: VectorIndex, share: number) {
+    this.#whole = whole;
+    this.#share = share;
+  }
+
+  async missing(space: VectorSpace, ids: readonly string[], op: CallOptions): Promise<string[]> {
+    const lost = ids.filter((id) => this.#isLost(id));
+    const others = await this.#whole.missing(space, this.#kept(ids), op);
+    return [...lost, ...others];
+  }
+
+  upsert(space: VectorSpace, entries: readonly VectorEntry[], op: CallOptions): Promise<void> {
+    const kept = entries.filter(({ id }) => !this.#isLost(id));
+    return this.#whole.upsert(space, kept, op);
+  }
+
+  query(space: VectorSpace, vectors: readonly Float32Array[], filter: VectorFilter, op: CallOptions) {
+    return this.#whole.query(space, vectors, { ...filter, ids: this.#kept(filter.ids) }, op);
+  }
+
+  #kept(ids: readonly string[]): string[] {
+    return ids.filter((id) => !this.#isLost(id));
+  }
+
+  #isLost(id: string): boolean {
+    return Number.parseInt(id.slice(-4), 16) < this.#share * 0x1_0000;
+  }
+}
+
+/** Each text is embedded once, so that the searches that lack vectors wait for no embedder. */
+function keptEmbed(baseUrl: string): EmbedTexts {
   const models = openModels(
     {
       providers: [{ name: 'bench', type: 'openai-compatible', baseUrl }],
@@ -71,9 +151,18 @@ function openHybrid(baseUrl: string, closing: AbortSignal) {
     },
     { clock: systemClock, random: Math.random, environment: {} },
   );
-  const embed = (texts: string[], op: CallOptions) => models.pipeline.embed(texts, op);
-  const hybrid = new HybridSearch({
-    index: new MemoryVectorIndex(),
+  const kept = new Map<string, Float32Array>();
+  return async (texts, op) => {
+    const unknown = texts.filter((text) => !kept.has(text));
+    const made = unknown.length === 0 ? [] : await models.pipeline.embed(unknown, op);
+    for (const [at, text] of unknown.entries()) kept.set(text, made[at] ?? new Float32Array());
+    return texts.map((text) => kept.get(text) ?? new Float32Array());
+  };
+}
+
+function hybridOver(index: VectorIndex, embed: EmbedTexts, closing: AbortSignal): HybridSearch {
+  return new HybridSearch({
+    index,
     embedEntries: embed,
     clock: systemClock,
     redact: (text) => text,
@@ -81,5 +170,4 @@ function openHybrid(baseUrl: string, closing: AbortSignal) {
     closing,
     limits: { searchMs: 3_600_000, entriesMs: 3_000_000 },
   });
-  return { hybrid, embed };
 }
