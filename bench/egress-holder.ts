@@ -25,7 +25,8 @@ const network = {
 };
 process.on('message', () => {
   globalThis.gc?.();
-  process.send?.({ rss: process.memoryUsage.rss() });
+  const { user, system } = process.cpuUsage();
+  process.send?.({ rss: process.memoryUsage.rss(), cpuMs: (user + system) / 1_000 });
 });
 process.once('disconnect', () => stop.abort());
 await runEgress(config, {

@@ -17,6 +17,8 @@ const SMALL_REQUESTS = 60;
 const LARGE_BYTES = 64 * 1_048_576;
 const CONNECTIONS = 500;
 const PER_ADDRESS = 20;
+/** Of large responses. */
+const ROUNDS = 2;
 const MIB = 1_048_576;
 /** Those of the image, and one to measure without what is to be collected. */
 const FLAGS = ['--max-semi-space-size=2', '--expose-gc'];
@@ -42,7 +44,7 @@ export async function benchEgress(): Promise<BenchRow[]> {
     const setup = { targetPort, proxyPort: port, target, own };
     // First, because a process keeps memory of large responses.
     const connections = await many(setup, child);
-    return [await small(setup), await large(setup), connections];
+    return [await small(setup), await large(setup, child), connections];
   } finally {
     child.disconnect();
     await once(child, 'exit');
@@ -76,21 +78,25 @@ async function small(setup: Setup): Promise<BenchRow> {
   return { name: 'egress: a small request', figures, limit: `at most ${MAX_SMALL_RATIO} times as long`, met };
 }
 
-async function large(setup: Setup): Promise<BenchRow> {
+/** The client and the host share a thread. The client of the proxy encrypts twice, so it cannot reach the rate of a direct one there. */
+async function large(setup: Setup, child: ChildProcess): Promise<BenchRow> {
   const path = `/${LARGE_BYTES}`;
   const rate = (milliseconds: number): number => LARGE_BYTES / MIB / (milliseconds / 1_000);
   // One after the other, twice, because a machine may change its speed.
   const rates = { direct: [] as number[], proxied: [] as number[] };
-  for (let round = 0; round < 2; round += 1) {
+  const before = await usageOf(child);
+  for (let round = 0; round < ROUNDS; round += 1) {
     rates.direct.push(rate(await timed(async () => read(await openDirect(setup), path))));
     rates.proxied.push(rate(await timed(async () => read(await openProxied(setup, PER_ADDRESS + round), path))));
   }
+  const cpuMs = (await usageOf(child)).cpuMs - before.cpuMs;
   const [direct, proxied] = [Math.max(...rates.direct), Math.max(...rates.proxied)];
   const percent = (proxied / direct) * 100;
   const figures = {
     direct: `${direct.toFixed(0)} MiB/s`,
     'through the proxy': `${proxied.toFixed(0)} MiB/s`,
     part: `${percent.toFixed(0)} % (goal 70 %)`,
+    'a core of the proxy': `${rate(cpuMs / ROUNDS).toFixed(0)} MiB/s`,
   };
   const met = percent >= MIN_THROUGHPUT_PERCENT;
   return { name: 'egress: a large response', figures, limit: `at least ${MIN_THROUGHPUT_PERCENT} %`, met };
@@ -98,14 +104,14 @@ async function large(setup: Setup): Promise<BenchRow> {
 
 /** Memory of the process, which runs from the sources, after its start and with many connections that have carried a request each. */
 async function many(setup: Setup, child: ChildProcess): Promise<BenchRow> {
-  const before = await rssOf(child);
+  const { rss: before } = await usageOf(child);
   const sockets: TLSSocket[] = [];
   for (let index = 0; index < CONNECTIONS; index += 1) {
     const socket = await openProxied(setup, 2 * PER_ADDRESS + Math.floor(index / PER_ADDRESS));
     sockets.push(socket);
     await read(socket, '/1024', false);
   }
-  const after = await rssOf(child);
+  const { rss: after } = await usageOf(child);
   for (const socket of sockets) socket.destroy();
   const figures = {
     before: `${(before / MIB).toFixed(0)} MiB`,
@@ -130,7 +136,10 @@ async function openProxied({ proxyPort, target, own }: Setup, address: number): 
   const [answer] = (await once(outer, 'data')) as [Buffer];
   if (!String(answer).startsWith('HTTP/1.1 200')) throw new Error(String(answer));
   outer.removeAllListeners('data').pause();
-  return secured(connect({ socket: outer, servername: HOST, ca: target.authority }));
+  const inner = connect({ socket: outer, servername: HOST, ca: target.authority });
+  // The proxy may reset a connection whose client is gone.
+  outer.on('error', (error) => inner.destroy(error));
+  return secured(inner);
 }
 
 async function secured(socket: TLSSocket): Promise<TLSSocket> {
@@ -165,10 +174,16 @@ function median(values: number[]): number {
   return values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }
 
-async function rssOf(child: ChildProcess): Promise<number> {
-  child.send('rss');
-  const [{ rss }] = (await once(child, 'message')) as [{ rss: number }];
-  return rss;
+/** Resident bytes, and the processor time so far. */
+interface Usage {
+  rss: number;
+  cpuMs: number;
+}
+
+async function usageOf(child: ChildProcess): Promise<Usage> {
+  child.send('usage');
+  const [usage] = (await once(child, 'message')) as [Usage];
+  return usage;
 }
 
 function targetServer({ key, certificate: cert }: TlsIdentity): Server {
