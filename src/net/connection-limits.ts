@@ -7,6 +7,8 @@ import type { Clock } from '../lib/clock.ts';
 export interface ConnectionLimitOptions {
   /** Open connections of the server; further ones are closed at once. */
   max?: number;
+  /** Open connections with a valid token that no group has. The rest of `max` is for groups, which otherwise find no place. */
+  maxWithoutGroup?: number;
   /** Open connections per remote address, without those of groups. */
   perAddress?: number;
   /** The same for an address that groups share; by default as many. */
@@ -26,6 +28,7 @@ export interface ConnectionLimitOptions {
 export const DEFAULT_MAX_CONNECTIONS = 2_500;
 const DEFAULTS: Required<Omit<ConnectionLimitOptions, 'perSharedAddress'>> = {
   max: DEFAULT_MAX_CONNECTIONS,
+  maxWithoutGroup: Number.POSITIVE_INFINITY,
   perAddress: 64,
   // More than the long polls and the requests that the users of a namespace may have open.
   perGroup: 400,
@@ -38,7 +41,7 @@ const MAX_SHARED_ADDRESSES = 1_000;
 const CACHE_SIZE = 20_000;
 
 /** Why the server closed or refused a connection. */
-export type ConnectionRefusal = 'address' | 'unauthenticated' | 'namespace' | 'total' | 'tls' | 'request';
+export type ConnectionRefusal = 'address' | 'unauthenticated' | 'namespace' | 'pods' | 'total' | 'tls' | 'request';
 
 /** What the servers of Node need for a connection that sends nothing, too slowly or too much. Milliseconds and bytes. */
 export const CONNECTION_TIMEOUTS = {
@@ -95,6 +98,8 @@ export class ConnectionLimits {
     },
   });
   readonly #sharedAddresses: LRUCache<string, true>;
+  /** Open connections with a valid token and without a group. */
+  #withoutGroup = 0;
 
   constructor(deps: ConnectionLimitDeps, options: ConnectionLimitOptions = {}) {
     this.#deps = deps;
@@ -118,12 +123,22 @@ export class ConnectionLimits {
     });
   }
 
-  /** A request with a valid token arrived on the connection, whose start is then no longer counted. */
-  authenticated(socket: Socket): void {
+  /**
+   * A request with a valid token arrived on the connection, whose start is then no longer counted. False when too many connections have
+   * no group; the caller then closes it.
+   */
+  authenticated(socket: Socket): boolean {
     const connection = this.#connections.get(keyOf(socket));
-    if (connection === undefined || connection.authenticated) return;
+    if (connection === undefined || connection.authenticated) return true;
+    const { address, group } = connection;
+    if (group === undefined && this.#withoutGroup >= this.#options.maxWithoutGroup) {
+      this.#deps.onRefused('pods', address);
+      return false;
+    }
     connection.authenticated = true;
-    this.#handshakesOf(connection.address).giveBack();
+    if (group === undefined) this.#withoutGroup += 1;
+    this.#handshakesOf(address).giveBack();
+    return true;
   }
 
   /**
@@ -144,6 +159,7 @@ export class ConnectionLimits {
       return false;
     }
     this.#count(connection, -1);
+    if (connection.authenticated) this.#withoutGroup -= 1;
     connection.group = group;
     this.#count(connection, 1);
     return true;
@@ -181,6 +197,7 @@ export class ConnectionLimits {
     const connection = this.#connections.get(key);
     if (connection === undefined) return;
     this.#connections.delete(key);
+    if (connection.authenticated && connection.group === undefined) this.#withoutGroup -= 1;
     this.#count(connection, -1);
   }
 

@@ -181,7 +181,7 @@ export const GATEWAY_METRICS = {
   temper_connections_refused_total: {
     type: 'counter',
     labels: ['reason'],
-    help: 'Connections that the gateway did not serve: address (its address has too many), unauthenticated (its address opened too many without a valid token), namespace (its users have too many), total (the gateway has too many), tls (no handshake), request (no complete or valid request). The log names the address.',
+    help: 'Connections that the gateway did not serve: address (its address has too many), unauthenticated (its address opened too many without a valid token), namespace (its users have too many), pods (pods have all but those for users), total (the gateway has too many), tls (no handshake), request (no complete or valid request). The log names the address.',
   },
   temper_requests_total: { type: 'counter', labels: ['route', 'status'], help: 'HTTP requests by route and status.' },
   temper_request_duration_seconds: {

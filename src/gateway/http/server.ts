@@ -192,7 +192,7 @@ function addHooks(server: GatewayServer, deps: GatewayDeps, contexts: RequestCon
     assertConnection(request, reply, context, limits);
     const { longPoll, largeResponse } = request.routeOptions.config;
     limits.calls.acquire(context, longPoll === true ? 'longPolls' : 'inFlight', reply);
-    if (callerOf(context) !== undefined) limits.connections.authenticated(request.socket);
+    if (callerOf(context) !== undefined) assertPlace(request, reply, limits);
     if (largeResponse === true) limits.largeResponses.acquire(context, reply);
     limits.bytes.acquire(context, request, reply);
     readIdempotencyKey(request, context);
@@ -238,6 +238,17 @@ function assertConnection(
     {
       retry: 1_000,
     },
+  );
+}
+
+/** Pods do not take the connections that are for users. Closes the one beyond. Throws TEMPER_OVERLOADED. */
+function assertPlace(request: FastifyRequest, reply: FastifyReply, { connections }: ServerLimits): void {
+  if (connections.authenticated(request.socket)) return;
+  void reply.header('connection', 'close');
+  throw new TemperError(
+    'TEMPER_OVERLOADED',
+    'pods hold all connections that this replica has for them; retry to reach another replica',
+    { retry: 5_000 },
   );
 }
 

@@ -6,6 +6,9 @@ import { FileWatcher } from '../../kube/file-watcher.ts';
 import type { GatewayServer, RouteModule } from '../http/routes.ts';
 import { createGatewayServer } from '../http/server.ts';
 
+/** Of all connections. Idle pods keep theirs, so that users of a full replica would find none. */
+const POD_SHARE = 0.9;
+
 interface TlsServerContext {
   readonly config: Pick<GatewayConfig, 'tls' | 'maxConnections'>;
   readonly log: Logger;
@@ -30,7 +33,7 @@ export async function openServer(
   );
   server = await createGatewayServer(deps, {
     tls: pairOf(certificate.contents),
-    connectionLimits: { max: config.maxConnections },
+    connectionLimits: { max: config.maxConnections, maxWithoutGroup: Math.ceil(config.maxConnections * POD_SHARE) },
     routes,
   });
   return server;

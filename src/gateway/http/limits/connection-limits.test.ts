@@ -52,6 +52,39 @@ describe('limits of connections', () => {
     assert.match(warnings('unauthenticated')[0] ?? '', /"address":"127\.0\.0\.1".*"refused":1/);
   });
 
+  it('pods leave connections to users, and one beyond their share finds a place when another has ended', async () => {
+    await start({ max: 6, maxWithoutGroup: 2, perAddress: 6 });
+    const first = await test.open();
+    first.write(POD);
+    await once(first, 'data');
+    assert.equal(statusOf(await send(POD)), 200);
+    const refused = await test.exchange(POD);
+    assert.equal(statusOf(refused), 503);
+    assert.match(refused, /TEMPER_OVERLOADED/);
+    assert.match(refused, /connection: close/i);
+    assert.equal(await refusals('pods'), 1);
+    assert.equal(statusOf(await send(userRequest('team-a'))), 200);
+    first.destroy();
+    await pollValue(
+      'a place for another pod',
+      async () => statusOf(await test.exchange(POD.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))),
+      (status) => status === 200,
+    );
+  });
+
+  it('a connection that a pod and then a user has no longer counts as one of a pod', async () => {
+    await start({ maxWithoutGroup: 1 });
+    const shared = await test.open();
+    for (const request of [POD, userRequest('team-a')]) {
+      shared.write(request);
+      await once(shared, 'data');
+    }
+    assert.equal(statusOf(await send(POD)), 200);
+    assert.equal(statusOf(await test.exchange(POD)), 503);
+    shared.destroy();
+    assert.equal(statusOf(await test.exchange(POD)), 503);
+  });
+
   it('an address that users have may open more connections without a valid token', async () => {
     await start({
       unauthenticated: { perSecond: REFILLED_NEVER, burst: 2 },
