@@ -50,7 +50,7 @@ const NAMESPACES = [
 ];
 
 /** One installation from an empty cluster to its removal. The suites share it and run in this order. */
-describe('an installation on real pods', { skip, timeout: 2_400_000 }, () => {
+describe('an installation on real pods', { skip, timeout: 3_300_000 }, () => {
   let cluster: InstalledCluster;
   let empty: ReadonlySet<string>;
   let values: readonly string[];

@@ -7,16 +7,20 @@ const GROUP_SIZE = 30;
 /** What only the first module of a process can set, or what files that ran before change. */
 const NEEDS_OWN_PROCESS = /setFlagsFromString|memoryUsage|getHeapStatistics|--expose-gc/;
 
-/** The files that take more than half a minute, the slowest first. A slow file that starts last leaves the other processor idle. */
+/**
+ * The files that take more than half a minute, the slowest first. A slow file that starts last leaves the other processor idle. Between the
+ * files with a node of their own are others, because three nodes at once need more than two processors.
+ */
 export const SLOW_FILES: readonly string[] = [
   'test/e2e/acceptance.test.ts',
   'test/e2e/kills.test.ts',
-  'test/e2e/quickstart.test.ts',
+  'test/integration/operator/faults.test.ts',
   'test/integration/operator/promotion.test.ts',
+  'test/integration/gitops/gitea.test.ts',
+  'test/integration/gateway/neighbours/connections.test.ts',
+  'test/e2e/quickstart.test.ts',
   'test/integration/gateway/models.test.ts',
   'test/integration/operator/nats.test.ts',
-  'test/integration/operator/faults.test.ts',
-  'test/integration/gitops/gitea.test.ts',
   'test/integration/operator/agent-conditions.test.ts',
   'test/integration/nats/crash.test.ts',
   'test/integration/gateway/drain.test.ts',
@@ -24,11 +28,13 @@ export const SLOW_FILES: readonly string[] = [
   'test/integration/api-server/invalid-objects.test.ts',
   'test/integration/gateway/delivery.test.ts',
   'test/integration/operator/node-failure.test.ts',
-  'test/integration/gateway/neighbours/connections.test.ts',
   'test/integration/gateway/neighbours/storage.test.ts',
   'test/integration/operator/tool-approvals.test.ts',
   'test/integration/operator/replacement.test.ts',
   'test/integration/operator/operator.test.ts',
+  'test/system/documented-commands.test.ts',
+  'test/system/run/run.test.ts',
+  'test/system/demo.test.ts',
 ];
 
 export interface TestFile {

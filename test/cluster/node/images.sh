@@ -66,27 +66,51 @@ export_() {
   buildah_ push -q "$1" "docker-archive:$3:$2"
 }
 
-# build FILE NAME ARCHIVE BASE
-build() {
-  buildah_ bud -q --isolation chroot --pull-never --layers --build-arg "BASE=$4" -t "$2" -f "$1" "$root" >/dev/null
-  export_ "$2" "$2" "$3"
+# bud FILE NAME BASE
+bud() {
+  buildah_ bud -q --isolation chroot --pull-never --layers --build-arg "BASE=$3" -t "$2" -f "$1" "$root" >/dev/null
 }
 
-# release TAG FOLDER: both steps below the lock, so that no other run replaces the staged files that this one builds from.
+# Of everything that goes into the two images.
+release_digest() {
+  cd "$root"
+  {
+    find src sandbox-image Containerfile package.json package-lock.json Makefile -type f -print0 | sort -z | xargs -0 sha256sum
+    sha256sum <"$1"
+    cc --version
+  } | sha256sum | cut -c1-16
+}
+
+# release TAG FOLDER: all steps below the lock, so that no other run replaces the staged files that this one builds from. The images of the
+# same files are not built again.
 release() {
-  # Tests reach no server beyond this machine.
-  NODE_RELEASE=skip make -s -C "$root" stage >&2
-  local image
-  image=$(release_base)
-  build "$root/Containerfile" "localhost/temper:$1" "$2/temper.tar" "$image"
-  build "$root/sandbox-image/Containerfile" "localhost/temper-sandbox:$1" "$2/temper-sandbox.tar" "$image"
+  local node digest staged=$root/dist/images/.digest image name
+  node=$("$root/bin/node" -p 'process.execPath')
+  digest=$(release_digest "$node")
+  if [ "$(cat "$staged" 2>/dev/null)" != "$digest" ] || ! has "localhost/temper:$digest" || ! has "localhost/temper-sandbox:$digest"; then
+    rm -f "$staged"
+    # Tests reach no server beyond this machine.
+    NODE_RELEASE=skip make -s -C "$root" stage >&2
+    image=$(release_base)
+    for name in $(buildah_ images --format '{{.Name}}:{{.Tag}}' | grep -E '^localhost/temper(-sandbox)?:[0-9a-f]{16}$'); do
+      buildah_ rmi "$name" >/dev/null
+    done
+    bud "$root/Containerfile" "localhost/temper:$digest" "$image"
+    bud "$root/sandbox-image/Containerfile" "localhost/temper-sandbox:$digest" "$image"
+    echo "$digest" >"$staged"
+  fi
+  for name in temper temper-sandbox; do
+    buildah_ tag "localhost/$name:$digest" "localhost/$name:$1"
+    export_ "localhost/$name:$1" "localhost/$name:$1" "$2/$name.tar"
+  done
 }
 
 case ${1:-} in
   base) base ;;
   build)
     image=$(base)
-    build "$2" "$3" "$4" "$image"
+    bud "$2" "$3" "$image"
+    export_ "$3" "$3" "$4"
     ;;
   release) release "$2" "$3" ;;
   program)

@@ -5,14 +5,14 @@ import { NamespaceAgents, agentObject, namespaceObject, policyObject } from '../
 import { pollAssertion } from '../../support/poll.ts';
 
 const NAMESPACE = 'upgraded';
-const NAMES = Array.from({ length: 20 }, (_, index) => `agent-${String(index + 1).padStart(2, '0')}`);
-/** Twenty pods start slowly on two processors. */
+const NAMES = Array.from({ length: 10 }, (_, index) => `agent-${String(index + 1).padStart(2, '0')}`);
+/** Ten pods start slowly on two processors. */
 const TIMEOUT_MS = 240_000;
 const BATCH_SIZE = 5;
 
 /** The effect of an upgrade on running agents. `upgrade` passes the values of the installation. */
 export function upgrades(cluster: () => InstalledCluster, upgrade: (...more: string[]) => Promise<string>): void {
-  describe('helm upgrade with twenty running agents', () => {
+  describe('helm upgrade with ten running agents', () => {
     let agents: NamespaceAgents;
     const podUids = async () => (await agents.listPods()).map(({ metadata }) => metadata.uid).toSorted();
 
@@ -62,7 +62,7 @@ export function upgrades(cluster: () => InstalledCluster, upgrade: (...more: str
         NAMES.slice(0, 5).map((name) => `heard: slowly ${name}`),
       );
       assert.equal((await podUids()).length, NAMES.length);
-      assert.equal(await agents.sendAndWait('agent-20', 'hello'), 'heard: hello');
+      assert.equal(await agents.sendAndWait('agent-10', 'hello'), 'heard: hello');
     });
   });
 }
