@@ -27,11 +27,14 @@ const SIMILARITY_WEIGHT = 1.5;
 export interface EntrySimilarities {
   /** For each part of the query, from 0 to 1. Undefined for an entry that is not near. */
   of(entry: DiscoveryEntry): ArrayLike<number> | undefined;
-  /**
-   * For each part, what counts for an entry with words of the part that is not near: at most as much as for the last near one, and without a
-   * vector as much as for the near ones on average.
-   */
-  ofOther(entry: DiscoveryEntry): ArrayLike<number>;
+  /** For each part, what counts for an entry with words of the part that is not near. */
+  ofOther(entry: DiscoveryEntry): EstimatedSimilarity;
+}
+
+/** For each part, the similarity of an entry that has hardly any words of it, and of the entry that has the best ones. */
+export interface EstimatedSimilarity {
+  least: ArrayLike<number>;
+  most: ArrayLike<number>;
 }
 
 /** The scores of the entries for one part of a query, by position. */
@@ -147,14 +150,20 @@ function addSimilarities(parts: readonly PartScores[], { entries }: VisibleEntri
     if (indexed === undefined) continue;
     const similar = near.of(indexed.entry);
     for (const [at, part] of parts.entries()) {
-      const words = part.scores[position] ?? 0;
-      const similarity = similar?.[at] || (words > 0 ? near.ofOther(indexed.entry)[at] : undefined) || 0;
-      const score = words * (factors[at] ?? 0) + SIMILARITY_WEIGHT * similarity;
+      const words = (part.scores[position] ?? 0) * (factors[at] ?? 0);
+      const similarity = similar?.[at] || (words > 0 ? estimated(near.ofOther(indexed.entry), at, words) : 0);
+      const score = words + SIMILARITY_WEIGHT * similarity;
       part.scores[position] = score;
       part.top = Math.max(part.top, score);
       part.relevance = Math.max(part.relevance, similarity);
     }
   }
+}
+
+/** `words`: the score of the words as a share of the best one. */
+function estimated({ least, most }: EstimatedSimilarity, part: number, words: number): number {
+  const low = least[part] ?? 0;
+  return low + words * ((most[part] ?? 0) - low);
 }
 
 function rank(

@@ -40,10 +40,10 @@ describe('the similarities of the nearest entries', () => {
     assert.notEqual(firstOf(near.slice(1)), target.name);
   });
 
-  it('an entry without a vector counts as the near ones do on average, so its words decide', () => {
-    const few = near.slice(1);
-    assert.equal(firstOf(few, others.slice(1)), target.name);
-    const middle = few.map(({ id }, at) => ({ id, cosine: at === 0 ? 1 : 0.1 }));
-    assert.equal(firstOf(middle, others.slice(1)), others[1]?.name, 'an entry that is much nearer precedes it');
+  it('an entry without a vector counts as the near one would that has its place by words', () => {
+    const few = near.slice(1).map(({ id }, at) => ({ id, cosine: at === 0 ? 0.9 : 0.1 }));
+    assert.equal(firstOf(few, others.slice(1)), target.name, 'the best words count as the nearest one');
+    const hits = [{ id: target.id, cosine: 0.2 }, ...few];
+    assert.equal(firstOf(hits, [target, ...others.slice(1)]), others[1]?.name, 'its own vector counts when it has one');
   });
 });
