@@ -67,7 +67,7 @@ describe('the quick start while components are killed', { skip, timeout: 600_000
 
   it('a lost NATS store is reported on agents with queued messages', async () => {
     // Without the wait, a pod that has not yet ended may take the first message.
-    assert.equal((await cluster.temper('suspend', 'analyst', '-n', NAMESPACE, '--wait', '60s')).code, 0);
+    assert.equal((await cluster.temper('suspend', 'analyst', '-n', NAMESPACE, '--wait', '180s')).code, 0);
     // For an agent without a pod the status shows at once that a message starts to wait, and other numbers within minutes only.
     await waitForQueue(cluster, /^0?$/);
     const waiting = runQuickstart(cluster, 0, () => Promise.resolve());

@@ -110,7 +110,7 @@ describe('pull requests over a connection to Gitea', () => {
   };
   /** Again, as a gateway does, when Gitea does not answer in time: a second attempt finds what the first one did. */
   const open = (draft: PullRequestDraft): Promise<NumberedPullRequest> =>
-    pollAssertion('the pull request', () => openPullRequest(server, draft, op()));
+    pollAssertion('the pull request', () => openPullRequest(server, draft, op()), { timeoutMs: 180_000 });
   const comments = async (number: number): Promise<string[]> =>
     ((await gitea.call('GET', `/repos/owner/tools/issues/${number}/comments`)) as { body: string }[]).map(
       ({ body }) => body,

@@ -2,12 +2,22 @@ import assert from 'node:assert/strict';
 import { createPrivateKey, sign } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
+import { pollValue } from '../../../support/poll.ts';
 import { assertStatuses, flood } from '../../../support/gateway/neighbours/flood.ts';
 import { NoisyNeighbours } from '../../../support/gateway/neighbours/noisy-neighbours.ts';
 import type { Tenant } from '../../../support/gateway/neighbours/tenant.ts';
 
 const MAX_PER_ADDRESS = 64;
 const HOST = 'Host: gateway\r\n';
+const MAX_ROUNDS = 10;
+/** Of a gateway that has too much to do, and of an address whose burst is used. */
+const LATER = [429, 503];
+
+/** The status of a call that the gateway considers. */
+async function statusOf(call: () => Promise<{ status: number }>): Promise<number> {
+  const { status } = await pollValue('an answer', call, (response) => !LATER.includes(response.status));
+  return status;
+}
 
 /** How many of the attempts to connect succeed. The connections stay open. */
 async function opened(count: number, open: () => Promise<unknown>): Promise<number> {
@@ -41,13 +51,15 @@ describe('a hostile pod that misuses connections and tokens', { timeout: 600_000
   it('a pod that makes TLS handshakes without end is refused before the next one', async () => {
     await neighbours.survive(
       async ({ pod }) => {
-        const counts = await flood(600, async () => {
-          const socket = await pod.open();
-          socket.destroy();
+        const handshake = async (): Promise<{ status: number }> => {
+          (await pod.open()).destroy();
           return { status: 1 };
-        });
-        // The burst, and what is refilled meanwhile.
-        assert.ok((counts.get(0) ?? 0) > 200, `${counts.get(1)} handshakes`);
+        };
+        // After the burst it has ten per second: on a slow machine a round takes long enough for most of its handshakes.
+        let refused = 0;
+        for (let round = 0; round < MAX_ROUNDS && refused <= 200; round += 1)
+          refused += (await flood(600, handshake)).get(0) ?? 0;
+        assert.ok(refused > 200, `${refused} handshakes were refused`);
       },
       { named: 'address' },
     );
@@ -141,7 +153,11 @@ describe('a hostile pod that misuses connections and tokens', { timeout: 600_000
     await neighbours.survive(
       async ({ pod }) => {
         const call = (index: number) => pod.call('POST', '/v1/reports', { token: forged(index), key: 'k', body: {} });
-        assertStatuses(await flood(600, call, 60), [401, 429], [401, 429]);
+        const counts = new Map<number, number>();
+        for (let round = 0; round < MAX_ROUNDS && !counts.has(429); round += 1)
+          for (const [status, count] of await flood(600, call, 60))
+            counts.set(status, (counts.get(status) ?? 0) + count);
+        assertStatuses(counts, [401, 429], [401, 429]);
       },
       { named: 'address' },
     );
@@ -158,7 +174,7 @@ describe('a hostile pod that misuses connections and tokens', { timeout: 600_000
     const now = Math.floor(Date.now() / 1_000);
     await neighbours.survive(
       async (attacker) => {
-        const status = async (token: string) => (await attacker.pod.call('GET', '/v1/assignment', { token })).status;
+        const status = (token: string) => statusOf(() => attacker.pod.call('GET', '/v1/assignment', { token }));
         assert.equal(await status(resigned(attacker.token, { jti: 'another' })), 200);
         for (const [change, expected] of [
           [{ exp: now - 60, iat: now - 600 }, 401],
@@ -176,8 +192,9 @@ describe('a hostile pod that misuses connections and tokens', { timeout: 600_000
         }
         assert.equal(await status(neighbours.victim.tenant.token), 403);
         const path = '/v1/users/namespaces/team-b/top';
-        assert.equal((await attacker.users.call('GET', path, { userToken: attacker.userToken })).status, 403);
-        assert.equal((await attacker.users.call('GET', path, { userToken: attacker.token })).status, 401);
+        const asUser = (userToken: string) => statusOf(() => attacker.users.call('GET', path, { userToken }));
+        assert.equal(await asUser(attacker.userToken), 403);
+        assert.equal(await asUser(attacker.token), 401);
       },
       { named: 'address' },
     );
@@ -190,7 +207,8 @@ describe('a hostile pod that misuses connections and tokens', { timeout: 600_000
           attacker.users.call('GET', '/v1/users/namespaces/team-b/top', { userToken: `${attacker.userToken}${index}` });
         assertStatuses(await flood(1_500, call, 128), [401, 429], [401]);
         const { pod } = attacker;
-        assert.equal((await pod.call('GET', '/v1/assignment', { token: `${attacker.token}x` })).status, 401);
+        const token = `${attacker.token}x`;
+        assert.equal(await statusOf(() => pod.call('GET', '/v1/assignment', { token })), 401);
       },
       { named: 'address' },
     );
