@@ -152,7 +152,7 @@ $(EMBEDDER)/.installed: bench/discovery/embedder/requirements.txt
 	$(EMBEDDER)/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement $<
 	@touch $@
 
-bench-embedder: setup $(EMBEDDER)/.installed ## Measure discovery with the vectors of a sentence embedder (needs Python 3.11; about ten minutes)
+bench-embedder: setup $(EMBEDDER)/.installed ## Measure discovery with the vectors of a sentence embedder (needs Python 3.11; about a quarter of an hour)
 	@EMBEDDER_PYTHON=$(EMBEDDER)/bin/python $(NODE) bench/main.ts discovery-meaning
 
 bench-cluster: setup ## Measure the cost of the operator on a real control plane with fake nodes (Linux; AGENTS=1000 SECONDS=600 FIGURES=…)

@@ -29,7 +29,7 @@ const NODE_ENVIRONMENT = {
   NODE_OPTIONS: '--max-semi-space-size=2 --max-old-space-size=256',
   MALLOC_ARENA_MAX: '2',
 };
-/** More than the default, because as many pods as the default allows leave no connection to users. */
+/** More than the default, whose nine tenths for pods are fewer than 2,500 pods. */
 const MAX_CONNECTIONS = 4_000;
 /** Where the packages that a bundle does not contain are found. */
 const CACHE = resolve(import.meta.dirname, '../../../node_modules/.cache');
