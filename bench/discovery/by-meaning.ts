@@ -22,7 +22,7 @@ import {
 } from './public-tools.ts';
 
 /** Of the tools. */
-const SHARES_WITHOUT_VECTOR = [0.1, 0.5];
+const SHARES_WITHOUT_VECTOR = [0.1, 0.5, 0.9];
 /** Of the queries, while some tools have no vector. */
 const MAX_LOSS = 0.01;
 

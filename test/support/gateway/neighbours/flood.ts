@@ -27,6 +27,24 @@ export async function flood(
   return counts;
 }
 
+/** Calls in one round, and the rounds after which a limit that was not reached is none. */
+const ROUND = 600;
+const MAX_ROUNDS = 10;
+
+/** Floods in rounds until the calls suffice: on a slow machine a limit is refilled as fast as one round uses it. */
+export async function floodUntil(
+  suffices: (counts: StatusCounts) => boolean,
+  call: (index: number) => Promise<Pick<HttpResponse, 'status'>>,
+  concurrency?: number,
+): Promise<StatusCounts> {
+  const all = new Map<number, number>();
+  for (let round = 0; round < MAX_ROUNDS && !suffices(all); round += 1) {
+    const counts = await flood(ROUND, (index) => call(round * ROUND + index), concurrency);
+    for (const [status, count] of counts) all.set(status, (all.get(status) ?? 0) + count);
+  }
+  return all;
+}
+
 /** Asserts that the gateway answered with these statuses alone, and with `required` at least once. 503 is always possible on a busy machine. */
 export function assertStatuses(
   counts: StatusCounts,
