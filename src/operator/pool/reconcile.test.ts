@@ -34,7 +34,14 @@ function aPod(name: string, { className, agentUid, isDeleting = false }: PodFiel
 }
 
 /** A pool of one pod whose creation a quota refuses. Returns the result and the number of warnings in the log. */
-async function reconcileInFullQuota(...pods: Pod[]) {
+function reconcileInFullQuota(...pods: Pod[]) {
+  return reconcileRefused(
+    new ApiError(403, 'Forbidden', 'pods "x" is forbidden: exceeded quota: temper-agents'),
+    ...pods,
+  );
+}
+
+async function reconcileRefused(refusal: ApiError, ...pods: Pod[]) {
   const [standard] = OPERATOR_CONFIG.sandboxClasses;
   assert.ok(standard !== undefined);
   const store = new Store<Pod>({ freeze: true });
@@ -43,7 +50,7 @@ async function reconcileInFullQuota(...pods: Pod[]) {
   const deps = {
     client: {
       create: async () => {
-        throw new ApiError(403, 'Forbidden', 'pods "x" is forbidden: exceeded quota: temper-agents');
+        throw refusal;
       },
     },
     config,
@@ -107,6 +114,12 @@ describe('the warm pods of a class', () => {
       result: { kind: 'requeueAfter', afterMs: 5_000 },
       lines: 0,
     });
+  });
+
+  it('a pool whose namespace does not exist yet is looked at again soon, without a warning', async () => {
+    const missing = new ApiError(404, 'NotFound', 'namespaces "team-a" not found');
+    assert.deepEqual(await reconcileRefused(missing), { result: { kind: 'requeueAfter', afterMs: 10_000 }, lines: 0 });
+    await assert.rejects(reconcileRefused(new ApiError(500, 'InternalError', 'etcd')), { status: 500 });
   });
 
   it('a pool serves only the template of its class, in its own namespaces', () => {

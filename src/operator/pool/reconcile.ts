@@ -32,12 +32,26 @@ const RETRY_MS = 30_000;
 /** In a new namespace the policies come into force a moment later. */
 const NOT_ENFORCED_RETRY_MS = 2_000;
 
+/** The namespace does not exist: the installation names it first, and a namespace that is created sends the operator nothing. */
+const NO_NAMESPACE_RETRY_MS = 10_000;
+
+interface PoolContext {
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
 /** Reconciles the warm pods of a key `namespace/class`. */
-export async function reconcilePool(
-  deps: PoolDeps,
-  key: string,
-  { log, signal }: { log: Logger; signal: AbortSignal },
-): Promise<ReconcileResult> {
+export async function reconcilePool(deps: PoolDeps, key: string, context: PoolContext): Promise<ReconcileResult> {
+  try {
+    return await reconcile(deps, key, context);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    context.log.info({ error: printable(error.message, 500) }, 'no warm pod is created before its namespace exists');
+    return { kind: 'requeueAfter', afterMs: NO_NAMESPACE_RETRY_MS };
+  }
+}
+
+async function reconcile(deps: PoolDeps, key: string, { log, signal }: PoolContext): Promise<ReconcileResult> {
   const { namespace, name } = parseKey(key);
   const warm = deps.pool.available(namespace, name);
   const sandboxClass = deps.config.sandboxClasses.find((candidate) => candidate.name === name);
