@@ -59,8 +59,8 @@ async function applyOutcome(request: FastifyRequest, outcome: DeliveryOutcome, d
       const format = finishReason === 'complete' && hasRequiredForm(returns, text) ? { format: 'json' as const } : {};
       const line = { kind: 'reply', message: claims.message, text, finishReason, ...format } as const;
       // Reply before ack: after a crash in between the message is redelivered and its reply exists already.
-      const storeReply = async (): Promise<void> => {
-        await content.store();
+      const storeReply = async (isCurrent: Promise<void>): Promise<void> => {
+        await content.store(isCurrent);
         await Promise.all([
           traceReply(claims, request.headers[TRACEPARENT], (traceparent) =>
             deps.events.append(claims.agentUid, claims.session, line, { traceparent }),
@@ -102,19 +102,20 @@ async function applyOutcome(request: FastifyRequest, outcome: DeliveryOutcome, d
 
 /**
  * What the outcome carries. Takes its bytes from the limits of the agent at once; `store` can be repeated. The items of the session decide
- * whether the message can end, so they come before anything that a follower sees.
+ * whether the message can end, so they come before anything that a follower sees. Nothing takes effect before `admitted` resolves.
  */
 function contentOf(
   request: FastifyRequest,
   { append, reports, toolCalls = [] }: OutcomeContent,
   claims: DeliveryTokenClaims,
   deps: GatewayDeps,
-): { store: () => Promise<void> } {
+): { store: (admitted?: Promise<void>) => Promise<void> } {
   const { agentUid, session } = claims;
   if (reports !== undefined) takeReportBytes(agentUid, reports.batch, deps);
   return {
-    async store() {
-      if (append !== undefined) await appendItems(deps.sessionsOf(agentUid), session, append);
+    async store(admitted) {
+      if (append !== undefined) await appendItems(deps.sessionsOf(agentUid), session, append, admitted);
+      else await admitted;
       const storeBatch = async (): Promise<void> => {
         if (reports !== undefined) await storeReports(request, reports.batch, reports.key, deps, claims);
       };

@@ -30,8 +30,11 @@ export function withheldSessions(store: NatsSessionStore, texts: EncryptedTexts,
       const history = await store.loadBelow(session, bytes);
       return history === undefined ? undefined : restored(session, history);
     },
-    append: async (session, afterSeq, items, marks) =>
-      store.append(session, afterSeq, await callsOf(session).toStored(session, items), marks),
+    async append(session, afterSeq, items, marks, admitted) {
+      // The sources are stored apart from the session.
+      await admitted;
+      return store.append(session, afterSeq, await callsOf(session).toStored(session, items), marks);
+    },
     async close(session) {
       await store.close(session);
       await removeCallSources(texts, agentUid, session);

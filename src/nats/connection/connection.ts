@@ -11,8 +11,10 @@ import {
 import pLimit from 'p-limit';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
+import { ulids } from '../../lib/ids.ts';
 import { printable } from '../../lib/printable.ts';
 import { isConflict, isConsumerMissing, isMessageMissing, isStreamMissing, natsError } from './errors.ts';
+import { LocalListeners } from '../notify/local-listeners.ts';
 import { assertServerVersion } from '../server/server-version.ts';
 
 export interface ConnectOptions {
@@ -52,6 +54,9 @@ type PublishListener = (subject: string, bytes: number, sequence: number) => voi
 
 /** The one NATS connection of a process, open until the process ends. Disposing drains it. */
 export interface JetStreamConnection extends AsyncDisposable {
+  /** Names the connection in its notifications. */
+  readonly id: string;
+  readonly listeners: LocalListeners;
   readonly nats: NatsConnection;
   readonly jetstream: JetStreamClient;
   readonly manager: JetStreamManager;
@@ -167,6 +172,8 @@ function readSeed(file: string): Uint8Array {
 const DRAIN_TIMEOUT_MS = 5_000;
 
 class ManagedConnection implements JetStreamConnection {
+  readonly id = ulids.next('c');
+  readonly listeners = new LocalListeners();
   readonly nats: NatsConnection;
   readonly jetstream: JetStreamClient;
   readonly manager: JetStreamManager;

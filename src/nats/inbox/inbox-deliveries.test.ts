@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { FakeClock } from '../../lib/fake-clock.testing.ts';
-import { isTemperError } from '../../lib/errors.ts';
+import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { type DeliveryCoordinates, InboxDeliveries } from './inbox-deliveries.ts';
 import { inFlight, MAX_OPEN_SESSIONS, type OpenDelivery } from './delivery-state.ts';
 import { type Fault, MemoryInbox } from './memory-inbox-store.testing.ts';
@@ -368,13 +368,73 @@ describe('the guard of an acknowledgement', () => {
     assert.ok(delivery !== undefined);
     for (const current of await other.inFlight(UID)) await other.release(UID, current);
     let isStored = false;
-    const ack = one.ack(delivery.coordinates, async () => void (isStored = true));
+    const ack = one.ack(delivery.coordinates, async (isCurrent) => {
+      await isCurrent;
+      isStored = true;
+    });
     await assert.rejects(ack, isLost);
     assert.equal(isStored, false);
+  });
+
+  it('a reply is prepared while the delivery is looked up, and an error of its storage ends no message', async () => {
+    const inbox = new MemoryInbox();
+    const prepared = Promise.withResolvers<void>();
+    let isAcknowledging = false;
+    const store = inbox.client(undefined, async () => (isAcknowledging ? prepared.promise : undefined));
+    const one = new InboxDeliveries({
+      store,
+      clock: new FakeClock(),
+      rules: { ackWaitsMs: [60_000] },
+      changed: () => undefined,
+    });
+    inbox.add(envelope('m', 's'));
+    const { delivery } = await one.take(UID, 1, NEVER);
+    assert.ok(delivery !== undefined);
+    isAcknowledging = true;
+    const failing = one.ack(delivery.coordinates, async (isCurrent) => {
+      prepared.resolve();
+      await isCurrent;
+      throw new TemperError('TEMPER_NOT_FOUND', 'the reply is not stored');
+    });
+    await assert.rejects(failing, { message: 'the reply is not stored' });
+    assert.deepEqual([inbox.messages.size, inbox.ended.size], [1, 0]);
+    await one.ack(delivery.coordinates);
+    assert.deepEqual([inbox.messages.size, inbox.ended.size], [0, 1]);
   });
 });
 
 describe('the messages of several sessions', () => {
+  it('one request finds the next message of the only session with messages, and of the first of several that had their turn', async () => {
+    const inbox = new MemoryInbox();
+    let requests = 0;
+    const store = inbox.client(() => {
+      requests += 1;
+      return 'none';
+    });
+    const rules = { ackWaitsMs: [60_000] };
+    const one = new InboxDeliveries({ store, clock: new FakeClock(), rules, changed: () => undefined });
+    const taken: string[] = [];
+    const costs: number[] = [];
+    const work = async (): Promise<void> => {
+      requests = 0;
+      const { delivery } = await one.take(UID, 1, NEVER);
+      costs.push(requests);
+      assert.ok(delivery !== undefined);
+      taken.push(delivery.message.id);
+      await one.ack(delivery.coordinates);
+    };
+    for (const [id, session] of ['a', 'b', 'a', 'b'].entries()) {
+      inbox.add(envelope(`m-${id}`, session));
+      await work();
+    }
+    // While the first one waited for its turn, a session without one had it.
+    for (const [id, session] of ['a', 'c', 'b'].entries()) inbox.add(envelope(`n-${id}`, session));
+    for (let left = inbox.messages.size; left > 0; left -= 1) await work();
+    assert.deepEqual(taken, ['m-0', 'm-1', 'm-2', 'm-3', 'n-1', 'n-0', 'n-2']);
+    // The first one also reads the state. Of the others each one reads the inbox, writes the state and looks whether it has ended.
+    assert.deepEqual(costs.slice(0, 5), [4, 3, 3, 3, 3]);
+  });
+
   it('a session in flight delays no other one up to the limit, and each delivery has its own end', async () => {
     const setup = new Setup([], 2);
     const [one, two] = setup.gateways;

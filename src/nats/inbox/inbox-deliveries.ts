@@ -57,6 +57,12 @@ export interface InboxDelivery {
 /** A delivery; or, when no message can be delivered, the time at which the next one is due, in epoch milliseconds. */
 export type TakeResult = { delivery: InboxDelivery } | { delivery?: undefined; dueTime: number | undefined };
 
+/**
+ * Stores what a reply consists of, at once with the look whether the delivery is the current one. Nothing may take effect before
+ * `isCurrent` resolves; when it rejects, nothing may, and what was prepared is removed.
+ */
+export type StoreReply = (isCurrent: Promise<void>) => Promise<void>;
+
 export interface InboxDeliveriesDeps {
   store: InboxStore;
   clock: Clock;
@@ -75,7 +81,7 @@ const EXHAUSTED_REASON = 'delivered the maximum number of times without an ackno
  * the steps after it can be repeated by any process:
  *
  *   take ── search ──► swap: in flight ──► not ended before? ──► delivery
- *   ack ── read, or swap: extended (refused for an earlier delivery) ──► reply ──► record `ended` ──► delete message ∥ swap: removed
+ *   ack ── read, or swap: extended (refused for an earlier delivery) ∥ reply prepared ──► reply ──► record `ended` ──► delete message ∥ swap: removed
  *   reject ── swap: rejected ──► dead letter ──► record `ended` ──► delete message ──► swap: removed
  *   retry, park ── swap: waits
  *   resume ── swap: due
@@ -117,18 +123,23 @@ export class InboxDeliveries {
     }
   }
 
-  /** `storeReply` runs when the delivery is known to be the current one. */
-  async ack(at: DeliveryCoordinates, storeReply: () => Promise<void> = async () => undefined): Promise<void> {
+  async ack(at: DeliveryCoordinates, storeReply: StoreReply = (isCurrent) => isCurrent): Promise<void> {
+    const guarded = this.#guard(at).then(() => this.#now() + ACK_GUARD_MS);
+    const isCurrent = guarded.then(() => undefined);
+    const stored = storeReply(isCurrent);
+    // Both are awaited below, one after the other.
+    for (const part of [isCurrent, stored]) part.catch(() => undefined);
+    let guardedUntil: number;
     try {
-      await this.#guard(at);
+      guardedUntil = await guarded;
     } catch (error) {
+      await stored.catch(() => undefined);
       // A repeated call: the first one has ended the message.
       if (!isEndOfDelivery(error) || !(await this.#wasEndedBy(at, 'acked'))) throw error;
       await this.#finish(at);
       return;
     }
-    const guardedUntil = this.#now() + ACK_GUARD_MS;
-    await storeReply();
+    await stored;
     if (this.#now() >= guardedUntil) await this.#guard(at);
     await this.#recordEnd(at, 'acked');
     await this.#finish(at);
@@ -311,6 +322,7 @@ export class InboxDeliveries {
     const busy = new Set(openDeliveries(at.state).map(({ session }) => session));
     if ([...served].every((session) => busy.has(session))) return found;
     this.#rounds.restart(agentUid);
+    if (found.next !== undefined) return { kind: 'candidate', candidate: found.next };
     return searchMessage(store, this.#skipped, agentUid, { ...at, served: new Set() });
   }
 

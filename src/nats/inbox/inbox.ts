@@ -14,13 +14,14 @@ import {
   type DeliveryRules,
   InboxDeliveries,
   type InboxDelivery,
+  type StoreReply,
   type TakeResult,
 } from './inbox-deliveries.ts';
 import type { Rejection } from './delivery-state.ts';
 import { storedEnvelope, writtenByGateways } from './envelope.ts';
 import { createNatsInboxStore, stateSubject } from './nats-inbox-store.ts';
 
-export type { InboxDelivery };
+export type { InboxDelivery, StoreReply };
 
 /** The sender of a message and its idempotency key. */
 export interface SenderIdentity {
@@ -65,11 +66,11 @@ export interface NatsInbox {
    */
   fetchNext(agentUid: string, waitMs: number, signal: AbortSignal, limit?: number): Promise<InboxDelivery | undefined>;
   /**
-   * Marks the message as processed; it is not redelivered. Resolves when the server has confirmed. Idempotent. `storeReply` runs before,
-   * and only for the latest delivery of the message. Throws TEMPER_DELIVERY_LOST when the message was redelivered since, TEMPER_NOT_FOUND
+   * Marks the message as processed; it is not redelivered. Resolves when the server has confirmed. Idempotent. `storeReply` takes effect
+   * before, and only for the latest delivery of the message. Throws TEMPER_DELIVERY_LOST when the message was redelivered since, TEMPER_NOT_FOUND
    * when no delivery of it is open.
    */
-  ack(at: DeliveryCoordinates, storeReply?: () => Promise<void>): Promise<void>;
+  ack(at: DeliveryCoordinates, storeReply?: StoreReply): Promise<void>;
   /** Redelivers the message after the delay. Throws, like `reject` and `working`, what `ack` throws. */
   retry(at: DeliveryCoordinates, delayMs: number): Promise<void>;
   /** The message waits for an approval until `resume`, at the latest until `untilMs` in epoch milliseconds. It does not count as failed. */
@@ -181,7 +182,7 @@ class JetStreamInbox implements NatsInbox {
     return undefined;
   }
 
-  async ack(at: DeliveryCoordinates, storeReply?: () => Promise<void>): Promise<void> {
+  async ack(at: DeliveryCoordinates, storeReply?: StoreReply): Promise<void> {
     await this.#current().ack(at, storeReply);
   }
 

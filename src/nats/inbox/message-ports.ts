@@ -4,13 +4,13 @@ import { type CallOptions, remainingMs } from '../../lib/call-options.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
-import type { NatsInbox, SenderIdentity } from './inbox.ts';
+import type { NatsInbox, SenderIdentity, StoreReply } from './inbox.ts';
 import type { DeliveryCoordinates } from './inbox-deliveries.ts';
 
 /** The ends of a delivery that any process may call; `token` of a `Delivery` identifies it. */
 export interface InboxDeliveryEnds extends Pick<Delivery, 'ack' | 'retry' | 'reject'> {
-  /** `storeReply` runs before the message is acknowledged, and not for a delivery that has ended. */
-  ack(storeReply?: () => Promise<void>): Promise<void>;
+  /** `storeReply` takes effect before the message is acknowledged, and not for a delivery that has ended. */
+  ack(storeReply?: StoreReply): Promise<void>;
   /** `reason` is for users. */
   reject(code: ErrorCode, reason?: string): Promise<void>;
   /** The message waits for an approval, at the latest until `untilMs` in epoch milliseconds. */
@@ -23,7 +23,7 @@ export interface ReceivedDelivery extends Delivery, InboxDeliveryEnds {
   coordinates: DeliveryCoordinates;
   /** Acknowledgement timeout in milliseconds. */
   ackTimeoutMs: number;
-  ack(storeReply?: () => Promise<void>): Promise<void>;
+  ack(storeReply?: StoreReply): Promise<void>;
   reject(code: ErrorCode, reason?: string): Promise<void>;
 }
 

@@ -31,8 +31,8 @@ export type SearchResult =
   | { kind: 'gone'; sequence: number; previous?: OpenDelivery }
   /** No message at all, whatever the state. */
   | { kind: 'empty' }
-  /** Every message belongs to a session that waits. */
-  | { kind: 'waiting' };
+  /** Every message belongs to a session that waits. `next`: the oldest one whose session waits only for its turn, if this search has read it. */
+  | { kind: 'waiting'; next?: Candidate };
 
 /**
  * Finds the oldest message of an inbox whose session waits neither for the end of a delivery nor for its turn:
@@ -55,20 +55,54 @@ export async function searchMessage(
   if (open.length >= MAX_OPEN_SESSIONS) {
     return due === undefined ? { kind: 'waiting' } : knownMessage(store, agentUid, due);
   }
-  const waiting = new Set([...served, ...open.map(({ session }) => session)]);
-  const released = skipped.oldestOutside(agentUid, waiting);
-  const known = older(due, released);
-  const before = known?.sequence ?? Number.POSITIVE_INFINITY;
-  const from = Math.max(skipped.position(agentUid), after) + 1;
-  let isEmpty = from === 1 && open.length === 0;
-  for await (const message of messagesBefore(store, agentUid, from, before)) {
-    isEmpty = false;
-    const session = message.envelope?.session ?? '';
-    if (!waiting.has(session)) return { kind: 'candidate', candidate: message };
-    skipped.add(agentUid, { sequence: message.sequence, session });
-  }
+  const busy = new Set(open.map(({ session }) => session));
+  const waiting = new Set([...served, ...busy]);
+  const known = older(due, skipped.oldestOutside(agentUid, waiting));
+  const isOldestUnread = skipped.oldestOutside(agentUid, busy) === undefined;
+  const range = {
+    from: Math.max(skipped.position(agentUid), after) + 1,
+    before: known?.sequence ?? Number.POSITIVE_INFINITY,
+  };
+  const unread = await searchUnread(store, skipped, agentUid, { ...range, busy, waiting });
+  if (unread.candidate !== undefined) return { kind: 'candidate', candidate: unread.candidate };
   if (known !== undefined) return knownMessage(store, agentUid, known);
-  return { kind: isEmpty ? 'empty' : 'waiting' };
+  if (unread.isEmpty && range.from === 1 && open.length === 0) return { kind: 'empty' };
+  return { kind: 'waiting', ...(isOldestUnread && unread.passed !== undefined ? { next: unread.passed } : {}) };
+}
+
+interface Unread {
+  /** The first message whose session does not wait. */
+  candidate?: Candidate;
+  /** The first one that the search passed whose session waits only for its turn. */
+  passed?: Candidate;
+  isEmpty: boolean;
+}
+
+interface UnreadRange {
+  from: number;
+  before: number;
+  /** Sessions with an open delivery. */
+  busy: ReadonlySet<string>;
+  /** These, and the sessions that wait for their turn. */
+  waiting: ReadonlySet<string>;
+}
+
+/** Reads the messages that no search has passed yet, up to the first one whose session does not wait. */
+async function searchUnread(
+  store: InboxStore,
+  skipped: SkippedMessages,
+  agentUid: string,
+  { from, before, busy, waiting }: UnreadRange,
+): Promise<Unread> {
+  const result: Unread = { isEmpty: true };
+  for await (const message of messagesBefore(store, agentUid, from, before)) {
+    result.isEmpty = false;
+    const session = message.envelope?.session ?? '';
+    if (!waiting.has(session)) return { ...result, candidate: message };
+    skipped.add(agentUid, { sequence: message.sequence, session });
+    if (!busy.has(session)) result.passed ??= message;
+  }
+  return result;
 }
 
 function older(

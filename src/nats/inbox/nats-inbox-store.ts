@@ -3,11 +3,17 @@ import { isErrorCode } from '../../lib/error-codes.ts';
 import { isJsonObject, type Json, type JsonObject, parseJsonBytes } from '../../lib/json.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
-import { isMessageMissing, natsError } from '../connection/errors.ts';
 import { type OnDeadLetter, removeFromInbox, writeDeadLetter } from '../dead-letters/dead-letter-writer.ts';
 import { BUCKETS, bucketStream, bucketSubject, STREAMS, subjects, token } from '../jetstream/names.ts';
 import { publish } from '../jetstream/publish.ts';
-import { firstMessage, lastMessage, lastMessages, messageAt, readMessages } from '../jetstream/stream-reader.ts';
+import {
+  firstMessage,
+  firstMessages,
+  lastMessage,
+  lastMessages,
+  messageAt,
+  readMessages,
+} from '../jetstream/stream-reader.ts';
 import { type CurrentDelivery, type DeliveryState, EMPTY_STATE, type OpenDelivery } from './delivery-state.ts';
 import type { EndedMessage, InboxMessage, InboxStore } from './inbox-store.ts';
 
@@ -31,10 +37,11 @@ export function createNatsInboxStore(connection: JetStreamConnection, onDeadLett
     },
     async *messages(agentUid, fromSequence) {
       const subject = subjects.inbox(agentUid);
-      const first = await oldestMessage(connection, subject, fromSequence);
-      if (first === undefined) return;
-      yield inboxMessage(first);
-      for await (const found of readMessages(connection, STREAMS.inbox, subject, first.seq + 1))
+      const first = await oldestMessages(connection, subject, fromSequence);
+      for (const found of first) yield inboxMessage(found);
+      const last = first.at(-1);
+      if (last === undefined || last.pending === 0) return;
+      for await (const found of readMessages(connection, STREAMS.inbox, subject, last.seq + 1))
         yield inboxMessage(found);
     },
     deleteMessage: (_agentUid, sequence) => removeFromInbox(connection, sequence),
@@ -85,21 +92,11 @@ export function stateSubject(agentUid: string): string {
 }
 
 /** Any replica of the stream may answer; one that lags shows no message where the leader has one, so the leader is asked then. */
-async function oldestMessage(
-  connection: JetStreamConnection,
-  subject: string,
-  fromSequence: number,
-): Promise<StoredMsg | undefined> {
-  const seq = Math.max(1, fromSequence);
-  try {
-    const found = await connection.request(() =>
-      connection.manager.direct.getMessage(STREAMS.inbox, { seq, next_by_subj: subject }),
-    );
-    if (found !== null) return found;
-  } catch (error) {
-    if (!isMessageMissing(error)) throw natsError(error, `reading ${subject}`);
-  }
-  return firstMessage(connection, STREAMS.inbox, subject, seq);
+async function oldestMessages(connection: JetStreamConnection, subject: string, from: number): Promise<StoredMsg[]> {
+  const found = await firstMessages(connection, STREAMS.inbox, subject, from);
+  if (found.length > 0) return found;
+  const first = await firstMessage(connection, STREAMS.inbox, subject, from);
+  return first === undefined ? [] : [first];
 }
 
 function inboxMessage({ seq, data, header }: StoredMsg): InboxMessage {

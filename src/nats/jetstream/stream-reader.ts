@@ -9,6 +9,8 @@ export const EVERY_SUBJECT = '>';
 /** One page stays well below the server's `max_pending` for a slow client. */
 const PAGE_BYTES = { max_bytes: 512 * 1_024 };
 const PAGE_LIMITS = { batch: 256, ...PAGE_BYTES };
+/** The most often there is one message, or the caller needs only the first. Many such reads run at a time. */
+const SMALL_PAGE_LIMITS = { batch: 8, max_bytes: 64 * 1_024 };
 
 /** Messages of a subject (wildcards allowed) from a sequence on, oldest first, read in pages. Throws TEMPER_BUS_*. */
 export async function* readMessages(
@@ -76,23 +78,42 @@ async function readPage(
   return readAll(connection, stream, (direct) => direct.getBatch(stream, query));
 }
 
-async function readAll(
+/**
+ * The first messages of a subject from a sequence on, oldest first: a few, at least one. Any replica of the stream may answer, and one
+ * that lags may show none.
+ */
+export async function firstMessages(
   connection: JetStreamConnection,
   stream: string,
-  read: (direct: JetStreamConnection['manager']['direct']) => Promise<AsyncIterable<StoredMsg>>,
+  subject: string,
+  from = 1,
 ): Promise<StoredMsg[]> {
-  return connection.limitBulk(async () => {
-    try {
-      return await connection.request(async () => {
-        const page: StoredMsg[] = [];
-        for await (const message of await read(connection.manager.direct)) page.push(message);
-        return page;
-      }, 'page');
-    } catch (error) {
-      if (isMessageMissing(error)) return [];
-      throw natsError(error, `reading ${stream}`);
-    }
-  });
+  const query = { seq: Math.max(1, from), next_by_subj: subject, ...SMALL_PAGE_LIMITS };
+  return collect(connection, stream, (direct) => direct.getBatch(stream, query), 'get');
+}
+
+type DirectRead = (direct: JetStreamConnection['manager']['direct']) => Promise<AsyncIterable<StoredMsg>>;
+
+async function readAll(connection: JetStreamConnection, stream: string, read: DirectRead): Promise<StoredMsg[]> {
+  return connection.limitBulk(() => collect(connection, stream, read, 'page'));
+}
+
+async function collect(
+  connection: JetStreamConnection,
+  stream: string,
+  read: DirectRead,
+  operation: 'get' | 'page',
+): Promise<StoredMsg[]> {
+  try {
+    return await connection.request(async () => {
+      const page: StoredMsg[] = [];
+      for await (const message of await read(connection.manager.direct)) page.push(message);
+      return page;
+    }, operation);
+  } catch (error) {
+    if (isMessageMissing(error)) return [];
+    throw natsError(error, `reading ${stream}`);
+  }
 }
 
 /** The last message of a subject, read from the stream leader, so never stale; undefined when there is none. */

@@ -2,13 +2,14 @@ import { Notifier } from '../../lib/async/notifier.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 
 /**
- * Makes the processes that wait at this subject look again. A plain NATS message without content, which the server does not store. It
- * may be lost, when a gateway ends between its write and the notification, or when a server of a cluster does not know the
- * subscription yet. A waiting process therefore also looks again after a time.
+ * Makes the processes that wait at this subject look again, this one at once. A plain NATS message with the id of the connection, which the
+ * server does not store. It may be lost, when a gateway ends between its write and the notification, or when a server of a cluster does not
+ * know the subscription yet. A waiting process therefore also looks again after a time.
  */
 export function notify(connection: JetStreamConnection, subject: string): void {
+  connection.listeners.notify(subject);
   if (connection.nats.isClosed() || connection.nats.isDraining() || !connection.state().connected) return;
-  connection.nats.publish(subject);
+  connection.nats.publish(subject, connection.id);
 }
 
 /** A reason of its own: without one, each `abort` creates an error with a stack. */
@@ -27,10 +28,15 @@ export class NotificationListener implements Disposable {
       this.#isNotified = true;
       this.#changes.notifyAll();
     };
-    const subscription = connection.nats.subscribe(subject, { callback: onNotification });
-    const unsubscribe = connection.onChange(onNotification);
+    const subscription = connection.nats.subscribe(subject, {
+      // Its own notification has arrived already, and would cost another look.
+      callback: (error, message) => {
+        if (error !== null || message.string() !== connection.id) onNotification();
+      },
+    });
+    const removers = [connection.onChange(onNotification), connection.listeners.add(subject, onNotification)];
     this.#stop = () => {
-      unsubscribe();
+      for (const remove of removers) remove();
       if (!connection.nats.isClosed()) subscription.unsubscribe();
     };
   }

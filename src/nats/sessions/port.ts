@@ -1,4 +1,5 @@
-import type { SessionHistory, SessionStore } from '../../agent/ports.ts';
+import type { AppendFlags, SessionHistory, SessionStore } from '../../agent/ports.ts';
+import type { ModelMessage } from '../../models/port.ts';
 import type { SessionMarks } from './session-head.ts';
 
 export interface StoredSession {
@@ -11,6 +12,14 @@ export interface StoredSession {
 }
 
 export interface NatsSessionStore extends SessionStore {
+  /** As in the port. Nothing becomes part of the session before `admitted` resolves, and nothing stays when it rejects. */
+  append(
+    session: string,
+    afterSeq: number,
+    items: ModelMessage[],
+    marks?: AppendFlags,
+    admitted?: Promise<void>,
+  ): Promise<number>;
   /** As `load`, for a reader that may be refused or leave before the history is read. */
   loadFor(session: string, reader: HistoryReader): Promise<SessionHistory>;
   /** As `load`; undefined for a history of this many bytes or more. */

@@ -130,9 +130,23 @@ class BucketSessionStore implements NatsSessionStore {
   }
 
   async loadBelow(session: string, bytes: number): Promise<SessionHistory | undefined> {
+    const early = this.#partsAtOnce(session, bytes);
     const found = await this.#usedHead(session);
     if (found === undefined) return emptyHistory();
-    return (found.head.bytes ?? bytes) < bytes ? this.#load(session, found) : undefined;
+    const { head } = found;
+    if ((head.bytes ?? bytes) >= bytes) return undefined;
+    const items = early === undefined ? undefined : assembleHistory(head, await early);
+    return items === undefined ? this.#load(session, found) : historyOf(head, items);
+  }
+
+  /** The parts of a history that is small by the remembered head, read while the stored head is: most often they are those of both. */
+  #partsAtOnce(session: string, bytes: number): Promise<StoredParts> | undefined {
+    const known = this.#heads.get(this.#key(session, 'head'))?.head;
+    if (known === undefined || known.entry === '' || (known.bytes ?? bytes) >= bytes) return undefined;
+    const parts = this.#readParts(session);
+    // The caller does not await them without a head.
+    parts.catch(() => undefined);
+    return parts;
   }
 
   async #load(session: string, first: StoredHead): Promise<SessionHistory> {
@@ -141,7 +155,7 @@ class BucketSessionStore implements NatsSessionStore {
       const { head } = found;
       const parts: StoredParts = head.entry === '' ? new Map() : await this.#readParts(session);
       const items = assembleHistory(head, parts);
-      if (items !== undefined) return { seq: items.length, items, ...marksIn(head) };
+      if (items !== undefined) return historyOf(head, items);
       if (read === MAX_READS) throw corrupt(session, 'parts of its history are missing');
       // Another writer closed the session or appended to it during the read, or the read came from a NATS replica that lags behind.
       await this.#connection.clock.sleep(REREAD_MS, this.#connection.closed);
@@ -199,21 +213,32 @@ class BucketSessionStore implements NatsSessionStore {
     throw corrupt(session, 'other writers change it without a pause');
   }
 
-  async append(session: string, afterSeq: number, items: ModelMessage[], marks: AppendFlags = {}): Promise<number> {
+  async append(
+    session: string,
+    afterSeq: number,
+    items: ModelMessage[],
+    marks: AppendFlags = {},
+    admitted: Promise<void> = Promise.resolve(),
+  ): Promise<number> {
     const entry = historyEntry(afterSeq, items, marks);
     const known = this.#heads.get(this.#key(session, 'head'));
     // A remembered head can only confirm that the append fits: whether it is a repeated one, the stored head decides.
-    if (known?.head.items === afterSeq && (await this.#appendTo(session, known, entry))) return afterSeq + items.length;
+    if (known?.head.items === afterSeq && (await this.#appendTo(session, known, entry, admitted)))
+      return afterSeq + items.length;
     for (let attempt = 1; attempt <= MAX_APPEND_ATTEMPTS; attempt += 1) {
       const found = await this.#openHead(session);
       const { head, revision } = found ?? { head: NO_SESSION, revision: 0 };
-      if (isRepeated(head, entry)) return head.items;
+      if (isRepeated(head, entry)) {
+        await admitted;
+        return head.items;
+      }
       if (head.items !== afterSeq) {
+        await admitted;
         if (found !== undefined && (await this.#holds(session, found, entry))) return head.items;
         throw corrupt(session, `it has ${head.items} items, not ${afterSeq}: another writer appended`);
       }
       // False: an equal append, a mark of the session, or another writer was faster; or a replica of NATS that lags behind was read.
-      if (await this.#appendTo(session, { head, revision }, entry)) return afterSeq + items.length;
+      if (await this.#appendTo(session, { head, revision }, entry, admitted)) return afterSeq + items.length;
     }
     throw corrupt(session, 'other writers change it without a pause');
   }
@@ -231,7 +256,12 @@ class BucketSessionStore implements NatsSessionStore {
   }
 
   /** False when the head has another revision. */
-  async #appendTo(session: string, { head, revision }: StoredHead, entry: HistoryEntry): Promise<boolean> {
+  async #appendTo(
+    session: string,
+    { head, revision }: StoredHead,
+    entry: HistoryEntry,
+    admitted: Promise<void>,
+  ): Promise<boolean> {
     const next = sessionEntry(entry, head.entry);
     const before = head.bytes ?? (await this.#countHistory(session));
     const added = this.#assertFits(session, before, next);
@@ -249,7 +279,7 @@ class BucketSessionStore implements NatsSessionStore {
       bytes: before + added,
     };
     await this.#quota?.reserve('sessions', added);
-    return this.#store(session, { name, parts: next.parts }, moved, revision, added);
+    return this.#store(session, { name, parts: next.parts }, { head: moved, revision, bytes: added, admitted });
   }
 
   async closePermanently(session: string): Promise<boolean> {
@@ -406,17 +436,16 @@ class BucketSessionStore implements NatsSessionStore {
   async #store(
     session: string,
     { name, parts }: SessionEntry,
-    head: SessionHead,
-    revision: number,
-    bytes: number,
+    { head, revision, bytes, admitted }: StoredHead & { bytes: number; admitted: Promise<void> },
   ): Promise<boolean> {
     let stored: boolean | undefined;
-    // Written only in part: the head cannot refer to it.
+    // Written only in part, or not admitted: the head does not refer to it.
     let isPart = true;
     try {
       for (const [part, data] of parts.entries()) {
         await publish(this.#connection, this.#key(session, `history.${name}.${part}`), data);
       }
+      await admitted;
       isPart = false;
       stored = await this.#writeHead(session, head, revision);
       return stored;
@@ -439,6 +468,10 @@ class BucketSessionStore implements NatsSessionStore {
     this.#heads.set(subject, { head, revision: written.seq });
     return true;
   }
+}
+
+function historyOf(head: SessionHead, items: ModelMessage[]): SessionHistory {
+  return { seq: items.length, items, ...marksIn(head) };
 }
 
 function emptyHistory(): SessionHistory {

@@ -16,6 +16,8 @@ import {
   type InboxDepth,
 } from '../../../src/nats/inbox/inbox.ts';
 import { readDeliveries } from '../../../src/nats/inbox/nats-inbox-store.ts';
+import { subjects } from '../../../src/nats/jetstream/names.ts';
+import { NotificationListener, notify } from '../../../src/nats/notify/notifications.ts';
 import { createRegistry, registerMetrics } from '../../../src/telemetry/prometheus.ts';
 import { GATEWAY_METRICS } from '../../../src/telemetry/temper-metrics.ts';
 import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../../support/nats/nats-fixture.ts';
@@ -84,6 +86,37 @@ describe('the inbox of an agent', () => {
     await inbox.publish(uid, { uid: 'user', key: 'late' }, newMessage('late'));
     assert.equal((await waiting).message.text, 'late');
   });
+  it('a waiting process gets its own notification once and before the server does, and that of another process', async () => {
+    const [uid, elsewhere] = [newUid(), newUid()];
+    using listener = new NotificationListener(gateway, subjects.notifyInbox(uid));
+    using others = new NotificationListener(other, subjects.notifyInbox(uid));
+    await poll('both subscriptions', () => bus.hasSubscription(subjects.notifyInbox(uid)));
+    await gateway.nats.flush();
+    await other.nats.flush();
+    const ended = new AbortController();
+    notify(gateway, subjects.notifyInbox(elsewhere));
+    notify(gateway, subjects.notifyInbox(uid));
+    ended.abort();
+    assert.equal(await listener.wait(0, ended.signal), true, 'before the server knows');
+    listener.reset();
+    assert.equal(await others.wait(60_000, AbortSignal.timeout(60_000)), true);
+    // The server has sent its own one by now too.
+    await gateway.nats.flush();
+    assert.equal(await listener.wait(0, ended.signal), false, 'a second time');
+    notify(other, subjects.notifyInbox(uid));
+    assert.equal(await listener.wait(60_000, AbortSignal.timeout(60_000)), true);
+  });
+  it('messages larger than a read of the inbox come one after the other in their order', async () => {
+    const uid = newUid();
+    const texts = Array.from({ length: 12 }, (_, index) => `${index} ${'x'.repeat(index % 2 === 0 ? 150_000 : 10)}`);
+    for (const text of texts) await inbox.publish(uid, { uid: 'user', key: text.slice(0, 3) }, newMessage(text));
+    for (const text of texts) {
+      const { message, coordinates } = await next(inbox, uid);
+      assert.equal(message.text, text);
+      await inbox.ack(coordinates);
+    }
+    await assertEmpty(inbox, uid);
+  });
   it('another process can acknowledge a delivery with its serialized coordinates', async () => {
     const uid = newUid();
     const elsewhere = createNatsInbox(other);
@@ -149,10 +182,14 @@ describe('the inbox of an agent', () => {
     const first = await next(quick, uid);
     const second = await next(quick, uid);
     const replies: string[] = [];
-    const late = inbox.ack(first.coordinates, async () => void replies.push('first'));
+    const store = (text: string) => async (isCurrent: Promise<void>) => {
+      await isCurrent;
+      replies.push(text);
+    };
+    const late = inbox.ack(first.coordinates, store('first'));
     await assert.rejects(late, (error) => isTemperError(error, 'TEMPER_DELIVERY_LOST'));
-    await inbox.ack(second.coordinates, async () => void replies.push('second'));
-    await inbox.ack(second.coordinates, async () => void replies.push('repeated'));
+    await inbox.ack(second.coordinates, store('second'));
+    await inbox.ack(second.coordinates, store('repeated'));
     assert.deepEqual(replies, ['second']);
     await assert.rejects(inbox.ack(first.coordinates), isTemperError);
   });

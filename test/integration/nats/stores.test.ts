@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { MAX_TASK_RECORDS } from '../../../src/api/v1alpha1/trust/strategy.ts';
 import { artifactDigest } from '../../../src/tempering/registry/serialization.ts';
 import type { RegisteredTool } from '../../../src/tempering/types.ts';
-import { isTemperError } from '../../../src/lib/errors.ts';
+import { isTemperError, TemperError } from '../../../src/lib/errors.ts';
 import { createNatsMemory } from '../../../src/nats/memory.ts';
 import { BUCKETS, bucketStream, bucketSubject } from '../../../src/nats/jetstream/names.ts';
 import { messageCounts } from '../../../src/nats/jetstream/stream-reader.ts';
@@ -16,8 +16,11 @@ import { storesContract, userMessage } from '../../contracts/stores.ts';
 import { newUid } from '../../support/nats/nats-fixture.ts';
 import { useNats } from '../../support/nats/nats-suite.ts';
 import { clockAt } from '../../support/clocks.ts';
+import { poll } from '../../support/poll.ts';
 
 const nats = useNats();
+
+const historyOf = (uid: string): string => bucketSubject(BUCKETS.sessions, `${uid}.*.history.>`);
 
 storesContract('NATS', async () => {
   const owners = new Map<string, string>();
@@ -130,6 +133,38 @@ describe('sessions in NATS', () => {
       Array.from({ length: 20 }, (_, seq) => `item ${seq}`),
     );
     assert.equal(tainted, true);
+  });
+  it('an append stores its parts before it is admitted, and nothing of one that is not admitted stays', async () => {
+    const uid = newUid();
+    const store = createSessionStore(nats.gateway, uid);
+    const parts = async () =>
+      Object.keys(await messageCounts(nats.gateway, bucketStream(BUCKETS.sessions), historyOf(uid)));
+    await store.append('s', 0, [userMessage('a')]);
+    const admission = Promise.withResolvers<void>();
+    const refused = store.append('s', 1, [userMessage('b')], {}, admission.promise);
+    await poll('the part of the append', async () => (await parts()).length === 2);
+    assert.equal((await store.load('s')).seq, 1);
+    admission.reject(new TemperError('TEMPER_DELIVERY_LOST', 'lost'));
+    await assert.rejects(refused, { message: 'lost' });
+    assert.equal((await parts()).length, 1);
+    assert.equal(await store.append('s', 1, [userMessage('c')], {}, Promise.resolve()), 2);
+    const repeated = store.append('s', 1, [userMessage('c')], {}, admission.promise);
+    await assert.rejects(repeated, { message: 'lost' });
+    assert.equal((await store.load('s')).seq, 2);
+  });
+  it('a small history is read with its head, also when another process appended since', async () => {
+    const [uid, connection] = [newUid(), await nats.bus.connect('gateway')];
+    const store = createSessionStore(connection, uid, { heads: new SessionHeads(connection) });
+    const elsewhere = createSessionStore(nats.gateway, uid);
+    const texts = async () => (await store.loadBelow('s', 1_000))?.items.map(({ text }) => text);
+    await store.append('s', 0, [userMessage('a')]);
+    assert.deepEqual(await texts(), ['a']);
+    await elsewhere.append('s', 1, [userMessage('b')]);
+    assert.deepEqual(await texts(), ['a', 'b']);
+    await elsewhere.append('s', 2, [userMessage('x'.repeat(2_000))]);
+    assert.equal(await texts(), undefined);
+    await elsewhere.close('s');
+    assert.deepEqual(await texts(), []);
   });
   it('a load reads the head once', async () => {
     const [uid, connection] = [newUid(), await nats.bus.connect('gateway')];
