@@ -58,7 +58,7 @@ export async function benchPods(count: number): Promise<Row[]> {
 }
 
 function aClass() {
-  const resources = { cpu: '20m', cpuLimit: '1', memory: '192Mi', ephemeralStorage: '64Mi' };
+  const resources = { cpu: '10m', cpuLimit: '1', memory: '192Mi', ephemeralStorage: '64Mi' };
   return {
     name: 'standard',
     resources,
