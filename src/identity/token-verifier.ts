@@ -1,5 +1,6 @@
 import { errors, type JWTPayload, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
+import { entries } from '../lib/caches/lru-entries.ts';
 import { sha256 } from '../lib/canonical.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { JsonObject } from '../lib/json.ts';
@@ -24,7 +25,7 @@ interface Verified {
 export class TokenVerifier {
   readonly #keys: ClusterKeys;
   readonly #clock: Clock;
-  readonly #verified = new LRUCache<string, Verified>({ max: CACHE_SIZE });
+  readonly #verified = new LRUCache<string, Verified>(entries(CACHE_SIZE));
 
   constructor(keys: ClusterKeys, clock: Clock) {
     this.#keys = keys;

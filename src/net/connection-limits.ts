@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Server } from 'node:https';
 import { LRUCache } from 'lru-cache';
+import { entries } from '../lib/caches/lru-entries.ts';
 import { TokenBucket, type TokenBucketOptions } from '../lib/async/token-bucket.ts';
 import type { Clock } from '../lib/clock.ts';
 
@@ -91,7 +92,7 @@ export class ConnectionLimits {
   readonly #connections = new Map<string, Connection>();
   /** By address, and by `shared/<address>` for an address that groups share. */
   readonly #handshakes = new LRUCache<string, TokenBucket>({
-    max: CACHE_SIZE,
+    ...entries(CACHE_SIZE),
     memoMethod: (key) => {
       const { unauthenticated, unauthenticatedShared } = this.#options;
       return new TokenBucket(this.#deps.clock, key.startsWith('shared/') ? unauthenticatedShared : unauthenticated);
@@ -105,7 +106,7 @@ export class ConnectionLimits {
     this.#deps = deps;
     const limits = { ...DEFAULTS, ...options };
     this.#options = { ...limits, perSharedAddress: options.perSharedAddress ?? limits.perAddress };
-    this.#sharedAddresses = new LRUCache({ max: MAX_SHARED_ADDRESSES, ttl: this.#options.sharedAddressTtlMs });
+    this.#sharedAddresses = new LRUCache({ ...entries(MAX_SHARED_ADDRESSES), ttl: this.#options.sharedAddressTtlMs });
   }
 
   watch(server: Server): void {

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../lib/caches/lru-entries.ts';
 import { type CallOptions, remainingMs, withTimeout } from '../../lib/call-options.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
@@ -65,8 +66,8 @@ export class EntryEmbedder {
   constructor(options: EntryEmbedderOptions) {
     this.#options = options;
     this.#failed = new FailedTexts(options.clock, options.mostFailed);
-    this.#buckets = new LRUCache({ max: MAX_NAMESPACES });
-    this.#unstored = new LRUCache({ max: MAX_NAMESPACES });
+    this.#buckets = new LRUCache(entries(MAX_NAMESPACES));
+    this.#unstored = new LRUCache(entries(MAX_NAMESPACES));
   }
 
   /** Embeds the texts; resolves when it has, or at the deadline. Does not throw: without a vector an entry is found by its words. */

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../lib/caches/lru-entries.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import { MAX_BATCH } from './embed-texts.ts';
@@ -31,7 +32,7 @@ export class FailedTexts {
 
   constructor(clock: Pick<Clock, 'monotonic'>, most = MAX_TEXTS) {
     this.#clock = clock;
-    this.#texts = new LRUCache({ max: most });
+    this.#texts = new LRUCache(entries(most));
   }
 
   isSkipped(key: string): boolean {

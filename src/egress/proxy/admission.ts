@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../lib/caches/lru-entries.ts';
 import { namedOwner } from '../../gateway-api/egress/named-owner.ts';
 import { FairQueue } from '../../lib/async/fair-queue.ts';
 import { TokenBucket, type TokenBucketOptions } from '../../lib/async/token-bucket.ts';
@@ -45,12 +46,12 @@ export class Admission {
   readonly #agents: LRUCache<string, TokenBucket>;
   readonly #namespaces: LRUCache<string, TokenBucket>;
   /** Digests of tokens that a gateway confirmed as those of gateways, and has not rejected since. */
-  readonly #gateways = new LRUCache<string, true>({ max: MAX_GATEWAY_TOKENS });
+  readonly #gateways = new LRUCache<string, true>(entries(MAX_GATEWAY_TOKENS));
 
   constructor(options: AdmissionOptions) {
     this.#options = options;
     const buckets = (limits: TokenBucketOptions): LRUCache<string, TokenBucket> =>
-      new LRUCache({ max: CACHE_SIZE, memoMethod: () => new TokenBucket(options.clock, limits) });
+      new LRUCache({ ...entries(CACHE_SIZE), memoMethod: () => new TokenBucket(options.clock, limits) });
     this.#addresses = buckets(PER_ADDRESS);
     this.#agents = buckets(PER_AGENT);
     this.#namespaces = buckets(PER_NAMESPACE);

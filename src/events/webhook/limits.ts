@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../lib/caches/lru-entries.ts';
 import { TokenBucket, type TokenBucketOptions } from '../../lib/async/token-bucket.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -15,7 +16,7 @@ export class WebhookLimits {
 
   constructor(clock: Pick<Clock, 'monotonic'>) {
     this.#buckets = new LRUCache<string, TokenBucket, TokenBucketOptions>({
-      max: CACHE_SIZE,
+      ...entries(CACHE_SIZE),
       memoMethod: (_key, _stale, { context: options }) => new TokenBucket(clock, options),
     });
   }

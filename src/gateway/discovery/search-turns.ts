@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../lib/caches/lru-entries.ts';
 import type { SearchSteps } from '../../discovery/lexical/steps.ts';
 import { onAbort } from '../../lib/async/abort.ts';
 import { TokenBucket, type TokenBucketOptions } from '../../lib/async/token-bucket.ts';
@@ -49,7 +50,10 @@ export class SearchTurns {
     this.#clock = clock;
     this.#places = new CallShares(places, { noun: NOUN, retryMs: RETRY_MS });
     const buckets = (share: TokenBucketOptions) =>
-      new LRUCache<string, TokenBucket>({ max: CACHED_ACCOUNTS, memoMethod: () => new TokenBucket(clock, share) });
+      new LRUCache<string, TokenBucket>({
+        ...entries(CACHED_ACCOUNTS),
+        memoMethod: () => new TokenBucket(clock, share),
+      });
     this.#time = { agent: buckets(time.agent), namespace: buckets(time.namespace) };
   }
 

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../lib/caches/lru-entries.ts';
 import type { JetStreamConnection } from '../../nats/connection/connection.ts';
 import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
 import { createSessionStore } from '../../nats/sessions/session-store.ts';
@@ -40,7 +41,7 @@ export function createSessionReports(deps: SessionReportsDeps): SessionReports {
       ...(outOfService === undefined ? {} : { outOfService }),
     };
   };
-  const existing = new LRUCache<string, true>({ max: MAX_CACHED, ttl: CACHE_MS });
+  const existing = new LRUCache<string, true>({ ...entries(MAX_CACHED), ttl: CACHE_MS });
   return {
     async sessions(agentUid) {
       const sessions = await createSessionStore(bus, agentUid).list();

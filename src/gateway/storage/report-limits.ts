@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../lib/caches/lru-entries.ts';
 import { type Rate, takeFrom } from '../../lib/async/rate.ts';
 import { TokenBucket } from '../../lib/async/token-bucket.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -15,7 +16,7 @@ export class ReportLimits {
   readonly #clock: Clock;
   readonly #rate: Rate;
   readonly #buckets = new LRUCache<string, TokenBucket>({
-    max: CACHE_SIZE,
+    ...entries(CACHE_SIZE),
     memoMethod: () => new TokenBucket(this.#clock, this.#rate),
   });
 

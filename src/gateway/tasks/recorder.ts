@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../lib/caches/lru-entries.ts';
 import type { ToolCategoryName } from '../../api/v1alpha1/actions.ts';
 import type { FinishReason } from '../../bus/port.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -59,7 +60,7 @@ export interface TaskRecorderDeps {
 }
 
 export function createTaskRecorder({ records, peers, clock, log }: TaskRecorderDeps): TaskRecorder {
-  const known = new LRUCache<string, true>({ max: MAX_KNOWN_USES });
+  const known = new LRUCache<string, true>(entries(MAX_KNOWN_USES));
   const stored = async (agentUid: string, write: () => Promise<void>): Promise<boolean> => {
     try {
       await write();

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../lib/caches/lru-entries.ts';
 import { onAbort } from '../../lib/async/abort.ts';
 import { TokenBucket } from '../../lib/async/token-bucket.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -46,7 +47,7 @@ export class ThreadPool<Input, Output extends object> implements AsyncDisposable
   readonly #all: readonly WorkerThread<Input, Output>[];
   readonly #jobs: CallShares;
   readonly #time = new LRUCache<string, TokenBucket>({
-    max: CACHED_AGENTS,
+    ...entries(CACHED_AGENTS),
     memoMethod: () => new TokenBucket(this.#options.clock, this.#options.share ?? DEFAULT_SHARE),
   });
   readonly #waiting = new CallerTurns<Job<Input, Output>>();

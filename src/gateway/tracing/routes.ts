@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../lib/caches/lru-entries.ts';
 import type { PodIdentity } from '../../identity/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -73,7 +74,7 @@ function resourceOf({ namespace, podName, podUid, agent, agentUid }: PodIdentity
 /** Rate limit of reported spans per agent. */
 class SpanRateLimits {
   readonly #clock: Clock;
-  readonly #buckets = new LRUCache<string, { left: number; at: number }>({ max: CACHE_SIZE });
+  readonly #buckets = new LRUCache<string, { left: number; at: number }>(entries(CACHE_SIZE));
 
   constructor(clock: Clock) {
     this.#clock = clock;

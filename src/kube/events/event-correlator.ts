@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../lib/caches/lru-entries.ts';
 import { TokenBucket } from '../../lib/async/token-bucket.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { EventNote, EventSubject } from './event-note.ts';
@@ -41,11 +42,11 @@ interface KnownEvent {
 export class EventCorrelator {
   readonly #clock: Clock;
   readonly #instance: string;
-  readonly #groups = new LRUCache<string, EventGroup>({ max: CACHE_SIZE });
-  readonly #known = new LRUCache<string, KnownEvent>({ max: CACHE_SIZE });
+  readonly #groups = new LRUCache<string, EventGroup>(entries(CACHE_SIZE));
+  readonly #known = new LRUCache<string, KnownEvent>(entries(CACHE_SIZE));
   /** By object and reason. */
   readonly #buckets = new LRUCache<string, TokenBucket>({
-    max: CACHE_SIZE,
+    ...entries(CACHE_SIZE),
     memoMethod: () => new TokenBucket(this.#clock, RATE),
   });
   #sequence = 0;

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../lib/caches/lru-entries.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { DeliveryState } from './delivery-state.ts';
 import type { InboxStore, StoredDeliveryState } from './inbox-store.ts';
@@ -13,7 +14,7 @@ const MAX_ATTEMPTS = 50;
  */
 export class DeliveryStates {
   readonly #store: InboxStore;
-  readonly #known = new LRUCache<string, StoredDeliveryState>({ max: MAX_KNOWN });
+  readonly #known = new LRUCache<string, StoredDeliveryState>(entries(MAX_KNOWN));
 
   constructor(store: InboxStore) {
     this.#store = store;

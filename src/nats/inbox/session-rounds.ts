@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../lib/caches/lru-entries.ts';
 import { MAX_OPEN_SESSIONS } from './delivery-state.ts';
 
 const MAX_AGENTS = 10_000;
@@ -8,7 +9,7 @@ const MAX_AGENTS = 10_000;
  * messages got one, so sessions with many messages do not delay a session with one. Kept in memory per process; losing it starts a round.
  */
 export class SessionRounds {
-  readonly #served = new LRUCache<string, Set<string>>({ max: MAX_AGENTS, memoMethod: () => new Set() });
+  readonly #served = new LRUCache<string, Set<string>>({ ...entries(MAX_AGENTS), memoMethod: () => new Set() });
 
   served(agentUid: string): ReadonlySet<string> {
     return this.#served.get(agentUid) ?? new Set();

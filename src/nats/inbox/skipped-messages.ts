@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../lib/caches/lru-entries.ts';
 
 /** A message of a session that waited when the search passed it. */
 export interface SkippedMessage {
@@ -21,7 +22,7 @@ const MAX_AGENTS = 1_000;
  */
 export class SkippedMessages {
   readonly #agents = new LRUCache<string, Skipped>({
-    max: MAX_AGENTS,
+    ...entries(MAX_AGENTS),
     memoMethod: () => ({ position: 0, sessions: new Map() }),
   });
 

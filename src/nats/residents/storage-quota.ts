@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../lib/caches/lru-entries.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { streamFill } from '../jetstream/stream-reader.ts';
@@ -44,9 +45,9 @@ export class StorageQuota {
   readonly #deps: StorageQuotaDeps;
   readonly #residents: Residents;
   readonly #namespaces: NamespaceBytes;
-  readonly #counts = new LRUCache<string, Count>({ max: MAX_CACHED * COUNTED_STORES.length });
+  readonly #counts = new LRUCache<string, Count>(entries(MAX_CACHED * COUNTED_STORES.length));
   /** The start of the connection on which the entry of an agent was written. */
-  readonly #known = new LRUCache<string, number>({ max: MAX_CACHED });
+  readonly #known = new LRUCache<string, number>(entries(MAX_CACHED));
   /** With what this process added since it was read. */
   readonly #fills = new Map<string, { maxBytes: number; bytes: number; readAt: number }>();
 

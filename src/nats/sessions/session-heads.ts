@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../lib/caches/lru-entries.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { Reconnects } from '../connection/reconnects.ts';
 import type { SessionHead } from './session-head.ts';
@@ -17,7 +18,7 @@ const MAX_KNOWN = 10_000;
  */
 export class SessionHeads {
   readonly #reconnects: Reconnects;
-  readonly #known = new LRUCache<string, StoredHead>({ max: MAX_KNOWN });
+  readonly #known = new LRUCache<string, StoredHead>(entries(MAX_KNOWN));
 
   constructor(connection: Pick<JetStreamConnection, 'state'>) {
     this.#reconnects = new Reconnects(connection);

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../lib/caches/lru-entries.ts';
 import { SerialQueue } from '../../lib/async/serial-queue.ts';
 import { SingleFlight } from '../../lib/async/single-flight.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
@@ -73,7 +74,7 @@ const MAX_COUNTED = 20_000;
  */
 export class StreamShares {
   readonly #deps: StreamSharesDeps;
-  readonly #generations = new LRUCache<string, Generations>({ max: MAX_COUNTED });
+  readonly #generations = new LRUCache<string, Generations>(entries(MAX_COUNTED));
   readonly #sizes = new Map<string, { bytes: number; readAt: number }>();
   readonly #sizeReads = new SingleFlight<void>();
   readonly #trims = new SerialQueue();

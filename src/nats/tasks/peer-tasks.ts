@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../lib/caches/lru-entries.ts';
 import {
   callerOfSession,
   PEER_OUTCOMES,
@@ -46,7 +47,7 @@ const MAX_COUNTED_CALLERS = 20_000;
 
 export function createPeerTasks(connection: JetStreamConnection, records: Pick<TaskRecords, 'reserve'>): PeerTasks {
   const documents = createDocumentStore(connection, BUCKETS.tasks);
-  const added = new LRUCache<string, number>({ max: MAX_COUNTED_CALLERS });
+  const added = new LRUCache<string, number>(entries(MAX_COUNTED_CALLERS));
   const get = async (agentUid: string, caller: string, message: string): Promise<StoredPeerTask | undefined> =>
     parsePeerTask((await documents.get(keyOf(agentUid, caller, message)))?.value);
   const trim = async (agentUid: string, caller: string): Promise<void> => {

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../lib/caches/lru-entries.ts';
 import { TOOL_CATEGORIES, type ToolCategoryName } from '../../api/v1alpha1/actions.ts';
 import { MAX_TASK_RECORDS } from '../../api/v1alpha1/trust/strategy.ts';
 import { type Json, parseJsonBytes } from '../../lib/json.ts';
@@ -77,7 +78,7 @@ export function createTaskRecords(
   connection: JetStreamConnection,
   quotaOf: (agentUid: string) => Pick<AgentQuota, 'reserve'>,
 ): TaskRecords {
-  const added = new LRUCache<string, number>({ max: MAX_COUNTED_AGENTS });
+  const added = new LRUCache<string, number>(entries(MAX_COUNTED_AGENTS));
   const put = async (agentUid: string, key: string, value: Json): Promise<void> => {
     await quotaOf(agentUid).reserve('tasks', Buffer.byteLength(JSON.stringify(value)));
     await publish(connection, subject(agentUid, key), value);

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../lib/caches/lru-entries.ts';
 import type { TriggerStatus } from '../../api/v1alpha1/schedule/trigger-status.ts';
 import type { TriggerFires } from '../../events/fires.ts';
 import { createTriggerFires } from '../../nats/events/trigger-fires.ts';
@@ -13,7 +14,7 @@ const MAX_AGENTS = 20_000;
 
 /** What the triggers of agents did, in memory. Reads again only what changed. */
 export class TriggerStats {
-  readonly #byAgent = new LRUCache<string, Map<string, Figures>>({ max: MAX_AGENTS });
+  readonly #byAgent = new LRUCache<string, Map<string, Figures>>(entries(MAX_AGENTS));
   #read = 0;
   #revision = 0;
 

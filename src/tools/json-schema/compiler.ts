@@ -1,5 +1,6 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../lib/caches/lru-entries.ts';
 import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { jsonDepth, type Json, type JsonObject } from '../../lib/json.ts';
@@ -88,7 +89,7 @@ export function compileSchema(schema: JsonObject): ValueCheck {
 }
 
 export function createSchemaCompiler(): SchemaCompiler {
-  const cache = new LRUCache<string, ValueCheck>({ max: CACHE_SIZE });
+  const cache = new LRUCache<string, ValueCheck>(entries(CACHE_SIZE));
   const cached = (schema: Json, compile: () => ValueCheck): ValueCheck => {
     const key = JSON.stringify(schema);
     const found = cache.get(key) ?? compile();

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../../lib/caches/lru-entries.ts';
 import { TokenBucket } from '../../../lib/async/token-bucket.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { TemperError } from '../../../lib/errors.ts';
@@ -47,7 +48,7 @@ export class BodyByteLimits {
   readonly #clock: Clock;
   readonly #options: ByteLimitOptions;
   readonly #accounts = new LRUCache<string, Account, ByteLimits>({
-    max: CACHE_SIZE,
+    ...entries(CACHE_SIZE),
     memoMethod: (_id, _stale, { context: limits }) => ({
       limits,
       bytes: new TokenBucket(this.#clock, limits),

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../../lib/caches/lru-entries.ts';
 import { TokenBucket, type TokenBucketOptions } from '../../../lib/async/token-bucket.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../../lib/errors.ts';
@@ -25,7 +26,7 @@ export class InvalidTokenLimits {
   readonly #clock: Clock;
   readonly #options: InvalidTokenLimitOptions;
   readonly #buckets = new LRUCache<string, TokenBucket, TokenBucketOptions>({
-    max: CACHE_SIZE,
+    ...entries(CACHE_SIZE),
     memoMethod: (_key, _stale, { context: limits }) => new TokenBucket(this.#clock, limits),
   });
 

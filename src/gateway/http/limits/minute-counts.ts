@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../../lib/caches/lru-entries.ts';
 import type { Clock } from '../../../lib/clock.ts';
 
 const MINUTE_MS = 60_000;
@@ -8,7 +9,7 @@ const CACHE_SIZE = 10_000;
 /** Counts what happens for a key within a minute, so that a log names a cause without a line for each time. */
 export class MinuteCounts {
   readonly #clock: Pick<Clock, 'monotonic'>;
-  readonly #counts = new LRUCache<string, { since: number; count: number }>({ max: CACHE_SIZE });
+  readonly #counts = new LRUCache<string, { since: number; count: number }>(entries(CACHE_SIZE));
 
   constructor(clock: Pick<Clock, 'monotonic'>) {
     this.#clock = clock;

@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../../lib/caches/lru-entries.ts';
 import { TokenBucket } from '../../../lib/async/token-bucket.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { TemperError } from '../../../lib/errors.ts';
@@ -55,7 +56,7 @@ export class CallerRateLimits {
   readonly #clock: Clock;
   readonly #options: CallerLimitOptions;
   readonly #quotas = new LRUCache<string, CallerQuota, CallerLimits>({
-    max: CACHE_SIZE,
+    ...entries(CACHE_SIZE),
     memoMethod: (_caller, _stale, { context: limits }) => ({
       requests: new TokenBucket(this.#clock, limits),
       active: { inFlight: 0, longPolls: 0 },

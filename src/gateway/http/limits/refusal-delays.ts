@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../../lib/caches/lru-entries.ts';
 import { TokenBucket, type TokenBucketOptions } from '../../../lib/async/token-bucket.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { RequestContext } from '../request-context.ts';
@@ -27,7 +28,7 @@ export class RefusalDelays {
   constructor(clock: Clock, { atOnce, maxDelayMs }: RefusalDelayOptions = DEFAULT_OPTIONS) {
     this.#clock = clock;
     this.#maxDelayMs = maxDelayMs;
-    this.#buckets = new LRUCache({ max: CACHE_SIZE, memoMethod: () => new TokenBucket(clock, atOnce) });
+    this.#buckets = new LRUCache({ ...entries(CACHE_SIZE), memoMethod: () => new TokenBucket(clock, atOnce) });
   }
 
   /** Counts an error response, and resolves when it may be sent: at once, up to `maxDelayMs` later, or when the client disconnects. */

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { entries } from '../../../lib/caches/lru-entries.ts';
 import { Notifier } from '../../../lib/async/notifier.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { messageOf } from '../../../lib/errors.ts';
@@ -43,7 +44,7 @@ const BATCH = 100;
  */
 export class NatsTrustEvidence implements TrustEvidence {
   readonly #deps: NatsTrustEvidenceDeps;
-  readonly #folded = new LRUCache<string, Folded>({ max: MAX_AGENTS });
+  readonly #folded = new LRUCache<string, Folded>(entries(MAX_AGENTS));
   readonly #requested = new Map<string, Marks>();
   readonly #changes = new Notifier();
   #store: string | undefined;
