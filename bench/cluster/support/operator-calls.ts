@@ -1,6 +1,6 @@
 import { RELEASE_OBJECTS } from '../../../src/api/cluster.ts';
 import { type AuditEntry, isWrite } from '../../../test/cluster/audit.ts';
-import type { BenchCluster } from './bench-cluster.ts';
+import { type BenchCluster, RELEASE } from './bench-cluster.ts';
 
 /** The operator's requests to the API server in a period, from the server's audit log. */
 export interface OperatorCalls {
@@ -8,7 +8,7 @@ export interface OperatorCalls {
   readonly writes: number;
   /** The writes to the status of policies, which aggregates all agents every ten seconds. */
   readonly policyStatusWrites: number;
-  /** Counts of writes by verb and resource. */
+  /** Counts of writes by verb and resource; those that the API server refused have the status beside, e.g. `create pods (429)`. */
   readonly byKind: Readonly<Record<string, number>>;
   readonly conflicts: number;
   readonly lists: number;
@@ -23,14 +23,19 @@ export async function observeCalls({ plane, operatorUser }: BenchCluster): Promi
   const before = (await plane.audit()).length;
   return async () => {
     const since = (await plane.audit()).slice(before);
-    const ours = since.filter((entry) => entry.user === operatorUser && !isByTime(entry));
+    const ours = since.filter((entry) => entry.user === operatorUser && !isOfRelease(entry));
     return countCalls(ours);
   };
 }
 
-/** Written by time, however many agents there are: the Lease, and once a minute the head of the audit stream when it has new records. */
-function isByTime({ resource, name }: AuditEntry): boolean {
-  return resource.startsWith('leases') || (resource === 'configmaps' && name === RELEASE_OBJECTS.auditHeads);
+/**
+ * However many agents there are: the Lease, once a minute the head of the audit stream when it has new records, and the warm pod for
+ * verifications.
+ */
+function isOfRelease({ resource, namespace, name }: AuditEntry): boolean {
+  if (resource.startsWith('leases')) return true;
+  if (resource === 'configmaps') return name === RELEASE_OBJECTS.auditHeads;
+  return resource === 'pods' && namespace === RELEASE;
 }
 
 function countCalls(entries: readonly AuditEntry[]): OperatorCalls {
@@ -38,8 +43,9 @@ function countCalls(entries: readonly AuditEntry[]): OperatorCalls {
   const writes = mayWrite.filter(({ dryRun }) => !dryRun);
   const policyStatusWrites = writes.filter(({ resource }) => resource.startsWith('trustpolicies')).length;
   const byKind: Record<string, number> = {};
-  for (const { verb, resource, subresource } of writes) {
-    const kind = `${verb} ${resource.split('.')[0]}${subresource === '' ? '' : `/${subresource}`}`;
+  for (const { verb, resource, subresource, code } of writes) {
+    const refused = code >= 400 ? ` (${code})` : '';
+    const kind = `${verb} ${resource.split('.')[0]}${subresource === '' ? '' : `/${subresource}`}${refused}`;
     byKind[kind] = (byKind[kind] ?? 0) + 1;
   }
   const of = (verb: string) => entries.filter((entry) => entry.verb === verb).length;
