@@ -431,6 +431,13 @@ describe('the messages of several sessions', () => {
     for (const [id, session] of ['a', 'c', 'b'].entries()) inbox.add(envelope(`n-${id}`, session));
     for (let left = inbox.messages.size; left > 0; left -= 1) await work();
     assert.deepEqual(taken, ['m-0', 'm-1', 'm-2', 'm-3', 'n-1', 'n-0', 'n-2']);
+    inbox.add(envelope('o-0', 'a'));
+    inbox.add(envelope('o-1', 'a'));
+    assert.ok((await one.take(UID, 2, NEVER)).delivery !== undefined);
+    requests = 0;
+    assert.equal((await one.take(UID, 2, NEVER)).delivery, undefined);
+    // The remembered state may be old; one that is not, found nothing before.
+    assert.equal(requests, 2, 'the inbox and the state');
     // The first one also reads the state. Of the others each one reads the inbox, writes the state and looks whether it has ended.
     assert.deepEqual(costs.slice(0, 5), [4, 3, 3, 3, 3]);
   });

@@ -104,21 +104,27 @@ export class InboxDeliveries {
     this.#rounds.clear();
   }
 
-  /** Delivers the oldest message that can be delivered now. At most `limit` messages of the agent are in flight, and one per session. */
-  async take(agentUid: string, limit: number, signal: AbortSignal): Promise<TakeResult> {
+  /**
+   * Delivers the oldest message that can be delivered now. At most `limit` messages of the agent are in flight, and one per session.
+   * `isExpected`: whether there is one most often, as after a notification.
+   */
+  async take(agentUid: string, limit: number, signal: AbortSignal, isExpected = true): Promise<TakeResult> {
     let stored = this.#states.known(agentUid);
     let isFresh = false;
     /** Sequence of the last message that was found to have ended; a replica of the stream that lags may still show it. */
     let after = 0;
+    /** What was found with a remembered state, which may be older than the end of the delivery in flight. */
+    let found: { revision: number; dueTime: number | undefined } | undefined;
     for (;;) {
       stored ??= await this.#readState(agentUid, () => (isFresh = true));
-      const step = await this.#step(agentUid, stored, { after, limit });
-      stored = undefined;
+      if (stored.revision === found?.revision) return { dueTime: found.dueTime };
+      const step = await this.#step(agentUid, stored, { after, limit, isExpected });
       if ('delivery' in step) return { delivery: step.delivery };
       if (step.kind === 'ended') after = step.sequence;
       if (step.kind === 'conflict') await this.#pause(signal);
-      // A remembered state may be older than the end of the delivery in flight.
       if (step.kind === 'none' && (isFresh || step.isEmpty)) return { dueTime: step.dueTime };
+      found = step.kind === 'none' ? { revision: stored.revision, dueTime: step.dueTime } : undefined;
+      stored = undefined;
       if (signal.aborted) return { dueTime: undefined };
     }
   }
@@ -291,7 +297,7 @@ export class InboxDeliveries {
   async #step(
     agentUid: string,
     stored: StoredDeliveryState,
-    { after, limit }: { after: number; limit: number },
+    { limit, ...at }: Pick<Search, 'after' | 'isExpected'> & { limit: number },
   ): Promise<Step> {
     const { state } = stored;
     const now = this.#now();
@@ -302,7 +308,7 @@ export class InboxDeliveries {
     }
     const current = inFlight(state, now);
     if (current.length >= limit) return { kind: 'none', dueTime: Math.min(...current.map(({ until }) => until)) };
-    const found = await this.#search(agentUid, { state, now, after });
+    const found = await this.#search(agentUid, { state, now, ...at });
     if (found.kind === 'empty') return { kind: 'none', dueTime: undefined, isEmpty: true };
     if (found.kind === 'waiting') return { kind: 'none', dueTime: nextDueTime(state) };
     if (found.kind === 'candidate') return this.#begin(agentUid, stored, found.candidate);

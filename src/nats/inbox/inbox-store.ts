@@ -30,8 +30,11 @@ export interface InboxStore {
   writeState(agentUid: string, state: DeliveryState, revision: number): Promise<number | undefined>;
   /** Never stale. Undefined when the agent has no such message any more. */
   message(agentUid: string, sequence: number): Promise<InboxMessage | undefined>;
-  /** Oldest first. May contain a message that was deleted a moment ago. */
-  messages(agentUid: string, fromSequence: number): AsyncIterable<InboxMessage>;
+  /**
+   * Oldest first. May contain a message that was deleted a moment ago. `isExpected`, by default true: whether there is one most often, which
+   * decides how it is read.
+   */
+  messages(agentUid: string, fromSequence: number, isExpected?: boolean): AsyncIterable<InboxMessage>;
   /** Idempotent. */
   deleteMessage(agentUid: string, sequence: number): Promise<void>;
   /** Never stale. Kept for a day. */

@@ -109,8 +109,8 @@ export interface NatsInbox {
 
 const DEFAULT_ACK_WAITS_MS = [60_000, 60_000, 90_000, 120_000, 120_000];
 /**
- * A waiting call looks again after this time, in case a notification was lost. Longer than the poll of a pod, which begins with a look: each
- * look reads twice, and most of what an idle pod costs is looks.
+ * A waiting call looks again after this time, in case a notification was lost. Longer than the poll of a pod, which begins with a look: most
+ * of what an idle pod costs is looks.
  */
 const RECHECK_MS = 60_000;
 
@@ -169,14 +169,16 @@ class JetStreamInbox implements NatsInbox {
     if (signal.aborted) return undefined;
     await this.#assertOpen();
     using notifications = new NotificationListener(this.#connection, subjects.notifyInbox(agentUid));
+    let isNotified = false;
     while (!ended.aborted) {
       notifications.reset();
-      const taken = await this.#take(agentUid, limit, ended);
+      const taken = await this.#take(agentUid, limit, ended, isNotified);
       if (taken.delivery !== undefined) return taken.delivery;
-      const leftMs = deadline - clock.monotonic();
-      if (leftMs <= 0) return undefined;
       const dueMs = taken.dueTime === undefined ? RECHECK_MS : taken.dueTime - clock.now().getTime();
-      await notifications.wait(Math.max(1, Math.min(leftMs, RECHECK_MS, dueMs)), ended);
+      const leftMs = deadline - clock.monotonic();
+      isNotified = leftMs > 0 && (await notifications.wait(Math.max(1, Math.min(leftMs, RECHECK_MS, dueMs)), ended));
+      // The next call begins with a look.
+      if (!isNotified && clock.monotonic() >= deadline) return undefined;
     }
     if (!signal.aborted) await this.#assertOpen();
     return undefined;
@@ -265,9 +267,9 @@ class JetStreamInbox implements NatsInbox {
   }
 
   /** Without a connection it waits like an empty inbox: the connection returns, or the wait ends. */
-  async #take(agentUid: string, limit: number, signal: AbortSignal): Promise<TakeResult> {
+  async #take(agentUid: string, limit: number, signal: AbortSignal, isExpected: boolean): Promise<TakeResult> {
     try {
-      return await this.#current().take(agentUid, limit, signal);
+      return await this.#current().take(agentUid, limit, signal, isExpected);
     } catch (error) {
       if (this.#connection.state().connected) throw error;
       return { dueTime: undefined };

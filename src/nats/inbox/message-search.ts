@@ -23,6 +23,8 @@ export interface Search {
   after: number;
   /** Sessions that wait for their turn; a redelivery waits for none. */
   served: ReadonlySet<string>;
+  /** See `InboxStore.messages`. */
+  isExpected: boolean;
 }
 
 export type SearchResult =
@@ -48,7 +50,7 @@ export async function searchMessage(
   store: InboxStore,
   skipped: SkippedMessages,
   agentUid: string,
-  { state, now, after, served }: Search,
+  { state, now, after, served, isExpected }: Search,
 ): Promise<SearchResult> {
   const open = openDeliveries(state);
   const due = oldestDue(state, now);
@@ -62,6 +64,7 @@ export async function searchMessage(
   const range = {
     from: Math.max(skipped.position(agentUid), after) + 1,
     before: known?.sequence ?? Number.POSITIVE_INFINITY,
+    isExpected,
   };
   const unread = await searchUnread(store, skipped, agentUid, { ...range, busy, waiting });
   if (unread.candidate !== undefined) return { kind: 'candidate', candidate: unread.candidate };
@@ -78,7 +81,7 @@ interface Unread {
   isEmpty: boolean;
 }
 
-interface UnreadRange {
+interface UnreadRange extends Pick<Search, 'isExpected'> {
   from: number;
   before: number;
   /** Sessions with an open delivery. */
@@ -92,10 +95,10 @@ async function searchUnread(
   store: InboxStore,
   skipped: SkippedMessages,
   agentUid: string,
-  { from, before, busy, waiting }: UnreadRange,
+  { busy, waiting, ...range }: UnreadRange,
 ): Promise<Unread> {
   const result: Unread = { isEmpty: true };
-  for await (const message of messagesBefore(store, agentUid, from, before)) {
+  for await (const message of messagesBefore(store, agentUid, range)) {
     result.isEmpty = false;
     const session = message.envelope?.session ?? '';
     if (!waiting.has(session)) return { ...result, candidate: message };
@@ -115,10 +118,9 @@ function older(
 async function* messagesBefore(
   store: InboxStore,
   agentUid: string,
-  from: number,
-  before: number,
+  { from, before, isExpected }: Omit<UnreadRange, 'busy' | 'waiting'>,
 ): AsyncGenerator<Candidate> {
-  for await (const { sequence, data, traceparent } of store.messages(agentUid, from)) {
+  for await (const { sequence, data, traceparent } of store.messages(agentUid, from, isExpected)) {
     if (sequence >= before) return;
     yield { sequence, ...parseMessage(data, traceparent) };
   }

@@ -35,12 +35,12 @@ export function createNatsInboxStore(connection: JetStreamConnection, onDeadLett
       const found = await messageAt(connection, STREAMS.inbox, sequence);
       return found?.subject === subjects.inbox(agentUid) ? inboxMessage(found) : undefined;
     },
-    async *messages(agentUid, fromSequence) {
+    async *messages(agentUid, fromSequence, isExpected = true) {
       const subject = subjects.inbox(agentUid);
-      const first = await oldestMessages(connection, subject, fromSequence);
-      for (const found of first) yield inboxMessage(found);
-      const last = first.at(-1);
-      if (last === undefined || last.pending === 0) return;
+      const first = await oldestMessages(connection, subject, fromSequence, isExpected);
+      for (const found of first.messages) yield inboxMessage(found);
+      const last = first.messages.at(-1);
+      if (last === undefined || first.isAll) return;
       for await (const found of readMessages(connection, STREAMS.inbox, subject, last.seq + 1))
         yield inboxMessage(found);
     },
@@ -91,12 +91,21 @@ export function stateSubject(agentUid: string): string {
   return bucketSubject(BUCKETS.deliveries, token(agentUid));
 }
 
-/** Any replica of the stream may answer; one that lags shows no message where the leader has one, so the leader is asked then. */
-async function oldestMessages(connection: JetStreamConnection, subject: string, from: number): Promise<StoredMsg[]> {
-  const found = await firstMessages(connection, STREAMS.inbox, subject, from);
-  if (found.length > 0) return found;
+/**
+ * Any replica of the stream may answer; one that lags shows no message where the leader has one, so the leader is asked then, and at once
+ * when no message is expected.
+ */
+async function oldestMessages(
+  connection: JetStreamConnection,
+  subject: string,
+  from: number,
+  isExpected: boolean,
+): Promise<{ messages: StoredMsg[]; isAll: boolean }> {
+  const messages = isExpected ? await firstMessages(connection, STREAMS.inbox, subject, from) : [];
+  if (messages.length > 0) return { messages, isAll: messages.at(-1)?.pending === 0 };
   const first = await firstMessage(connection, STREAMS.inbox, subject, from);
-  return first === undefined ? [] : [first];
+  // The leader does not say how many follow.
+  return { messages: first === undefined ? [] : [first], isAll: false };
 }
 
 function inboxMessage({ seq, data, header }: StoredMsg): InboxMessage {

@@ -106,6 +106,22 @@ describe('the inbox of an agent', () => {
     notify(other, subjects.notifyInbox(uid));
     assert.equal(await listener.wait(60_000, AbortSignal.timeout(60_000)), true);
   });
+  it('a poll of an idle agent is one request, and one that finds the message of a notification reads it and its state', async () => {
+    const uid = newUid();
+    const connection = await bus.connect('gateway');
+    const waiting = createNatsInbox(connection);
+    await assertEmpty(waiting, uid);
+    const operations: string[] = [];
+    connection.onRequest((operation) => operations.push(operation));
+    await assertEmpty(waiting, uid);
+    assert.deepEqual(operations.splice(0), ['get']);
+    const fetching = next(waiting, uid);
+    await poll('the look of the poll', () => operations.length === 1);
+    await inbox.publish(uid, { uid: 'user', key: 'k' }, newMessage('hello'));
+    await waiting.ack((await fetching).coordinates);
+    // The message, its delivery and whether it has ended; then the delivery again, its end, and what is removed.
+    assert.deepEqual(operations.slice(1).toSorted(), ['get', 'get', 'get', 'other', 'publish', 'publish', 'publish']);
+  });
   it('messages larger than a read of the inbox come one after the other in their order', async () => {
     const uid = newUid();
     const texts = Array.from({ length: 12 }, (_, index) => `${index} ${'x'.repeat(index % 2 === 0 ? 150_000 : 10)}`);
