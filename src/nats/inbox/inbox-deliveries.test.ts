@@ -5,6 +5,7 @@ import { FakeClock } from '../../lib/fake-clock.testing.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { type DeliveryCoordinates, InboxDeliveries } from './inbox-deliveries.ts';
 import { inFlight, MAX_OPEN_SESSIONS, type OpenDelivery } from './delivery-state.ts';
+import type { InboxStore } from './inbox-store.ts';
 import { type Fault, MemoryInbox } from './memory-inbox-store.testing.ts';
 
 const UID = 'agent';
@@ -484,6 +485,26 @@ describe('the messages of several sessions', () => {
     for (let taken = 0; taken < 31; taken += 1) await takeAndEnd();
     assert.deepEqual(order.slice(0, 8), ['a', 'b', 'c', 'late', 'a', 'b', 'c', 'a']);
     assert.equal(setup.inbox.messages.size, 0);
+  });
+});
+
+describe('a replica that lags', () => {
+  it('a message behind one of a session that waits is found in the same look', async () => {
+    const inbox = new MemoryInbox();
+    let lists = 0;
+    const store = inbox.client();
+    const lagging: InboxStore = {
+      ...store,
+      async *messages(uid, from) {
+        lists += 1;
+        for await (const message of store.messages(uid, from)) if (lists > 1 || message.sequence < 3) yield message;
+      },
+    };
+    const deps = { clock: new FakeClock(), rules: { ackWaitsMs: [60_000] }, changed: () => undefined };
+    const [one, other] = [lagging, store].map((each) => new InboxDeliveries({ store: each, ...deps }));
+    for (const [id, session] of ['a', 'a', 'b'].entries()) inbox.add(envelope(`m-${id}`, session));
+    assert.equal((await other?.take(UID, 2, NEVER))?.delivery?.message.id, 'm-0');
+    assert.equal((await one?.take(UID, 2, NEVER))?.delivery?.message.id, 'm-2');
   });
 });
 

@@ -122,8 +122,9 @@ export class InboxDeliveries {
       if ('delivery' in step) return { delivery: step.delivery };
       if (step.kind === 'ended') after = step.sequence;
       if (step.kind === 'conflict') await this.#pause(signal);
-      if (step.kind === 'none' && (isFresh || step.isEmpty)) return { dueTime: step.dueTime };
-      found = step.kind === 'none' ? { revision: stored.revision, dueTime: step.dueTime } : undefined;
+      const none = certainNone(step);
+      if (none !== undefined && (isFresh || none.isEmpty)) return { dueTime: none.dueTime };
+      found = none && { revision: stored.revision, dueTime: none.dueTime };
       stored = undefined;
       if (signal.aborted) return { dueTime: undefined };
     }
@@ -307,10 +308,11 @@ export class InboxDeliveries {
       return { kind: 'again' };
     }
     const current = inFlight(state, now);
-    if (current.length >= limit) return { kind: 'none', dueTime: Math.min(...current.map(({ until }) => until)) };
+    if (current.length >= limit)
+      return { kind: 'none', dueTime: Math.min(...current.map(({ until }) => until)), isCertain: true };
     const found = await this.#search(agentUid, { state, now, ...at });
-    if (found.kind === 'empty') return { kind: 'none', dueTime: undefined, isEmpty: true };
-    if (found.kind === 'waiting') return { kind: 'none', dueTime: nextDueTime(state) };
+    if (found.kind === 'empty') return { kind: 'none', dueTime: undefined, isCertain: true, isEmpty: true };
+    if (found.kind === 'waiting') return { kind: 'none', dueTime: nextDueTime(state), isCertain: found.isCertain };
     if (found.kind === 'candidate') return this.#begin(agentUid, stored, found.candidate);
     this.#skipped.remove(agentUid, found.sequence);
     const { previous } = found;
@@ -443,7 +445,12 @@ type Step =
   | { delivery: InboxDelivery }
   | { kind: 'again' | 'conflict' }
   | { kind: 'ended'; sequence: number }
-  | { kind: 'none'; dueTime: number | undefined; isEmpty?: true };
+  | { kind: 'none'; dueTime: number | undefined; isCertain: boolean; isEmpty?: true };
+
+/** Nothing can be delivered, and no replica that lags has kept a message back. */
+function certainNone(step: Exclude<Step, { delivery: InboxDelivery }>): Extract<Step, { kind: 'none' }> | undefined {
+  return step.kind === 'none' && step.isCertain ? step : undefined;
+}
 
 const INVALID = { code: 'TEMPER_MESSAGE_INVALID', reason: 'inbox entry is not a valid message' } as const;
 const EXHAUSTED = { code: 'TEMPER_MESSAGE_UNDELIVERED', reason: EXHAUSTED_REASON } as const;

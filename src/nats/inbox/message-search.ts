@@ -33,8 +33,11 @@ export type SearchResult =
   | { kind: 'gone'; sequence: number; previous?: OpenDelivery }
   /** No message at all, whatever the state. */
   | { kind: 'empty' }
-  /** Every message belongs to a session that waits. `next`: the oldest one whose session waits only for its turn, if this search has read it. */
-  | { kind: 'waiting'; next?: Candidate };
+  /**
+   * Every message belongs to a session that waits. `next`: the oldest one whose session waits only for its turn, if this search has read it.
+   * `isCertain`: false when a replica that lags may have kept back a message behind those that the search read; the next search asks the leader.
+   */
+  | { kind: 'waiting'; next?: Candidate; isCertain: boolean };
 
 /**
  * Finds the oldest message of an inbox whose session waits neither for the end of a delivery nor for its turn:
@@ -55,7 +58,7 @@ export async function searchMessage(
   const open = openDeliveries(state);
   const due = oldestDue(state, now);
   if (open.length >= MAX_OPEN_SESSIONS) {
-    return due === undefined ? { kind: 'waiting' } : knownMessage(store, agentUid, due);
+    return due === undefined ? { kind: 'waiting', isCertain: true } : knownMessage(store, agentUid, due);
   }
   const busy = new Set(open.map(({ session }) => session));
   const waiting = new Set([...served, ...busy]);
@@ -70,7 +73,8 @@ export async function searchMessage(
   if (unread.candidate !== undefined) return { kind: 'candidate', candidate: unread.candidate };
   if (known !== undefined) return knownMessage(store, agentUid, known);
   if (unread.isEmpty && range.from === 1 && open.length === 0) return { kind: 'empty' };
-  return { kind: 'waiting', ...(isOldestUnread && unread.passed !== undefined ? { next: unread.passed } : {}) };
+  const next = isOldestUnread && unread.passed !== undefined ? { next: unread.passed } : {};
+  return { kind: 'waiting', ...next, isCertain: unread.isEmpty };
 }
 
 interface Unread {
