@@ -4,6 +4,7 @@ import { answerText } from '../../agent/messages/ask.ts';
 import type { Envelope } from '../../bus/port.ts';
 import type { PodIdentity } from '../../identity/types.ts';
 import { concurrencyOf } from '../../api/limits/concurrency.ts';
+import { onAbort } from '../../lib/async/abort.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { InboxReceiver, type ReceivedDelivery } from '../../nats/inbox/message-ports.ts';
 import { NextMessageRequest, NoMessage, PodDelivery } from '../../gateway-api/delivery-schemas.ts';
@@ -127,7 +128,7 @@ function boundState(pod: PodIdentity, { identity, directory }: GatewayDeps): Age
 
 /**
  * Waits for a message from NATS; undefined when none arrived by `until`, the poll ended, the agent was suspended or has another assignment,
- * or the pod is no longer bound. `waitOver` aborts when the fetch or the watch of the agent has ended, and so ends the other one.
+ * or the pod is no longer bound. `ended` aborts when the fetch or the watch of the agent has ended, and so ends the other one.
  */
 async function fetchWhileBound(
   pod: PodIdentity,
@@ -136,15 +137,15 @@ async function fetchWhileBound(
   deps: GatewayDeps,
 ): Promise<ReceivedDelivery | undefined> {
   const ended = new AbortController();
-  const waitOver = AbortSignal.any([pollEnd, ended.signal]);
+  using _listener = onAbort(pollEnd, () => ended.abort(ENDED));
   // Unhandled, an error would end the process, and all pods would pay. It ends the fetch; the caller looks again and meets it in its request.
-  const watching = whenChanged(pod, state, known, waitOver, deps)
+  const watching = whenChanged(pod, state, known, ended.signal, deps)
     .catch(() => undefined)
     .then(() => ended.abort(ENDED));
   const limit = concurrencyOf(state.agent.spec.limits?.concurrency);
   const receiver = new InboxReceiver(deps.inbox, pod.agentUid, deps.clock, limit);
   try {
-    return await receiver.next({ signal: waitOver, deadline: until, key: '' });
+    return await receiver.next({ signal: ended.signal, deadline: until, key: '' });
   } catch (error) {
     if (isTemperError(error, 'TEMPER_TIMEOUT') || isTemperError(error, 'TEMPER_CANCELLED')) return undefined;
     throw error;

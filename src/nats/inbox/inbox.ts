@@ -165,18 +165,18 @@ class JetStreamInbox implements NatsInbox {
   ): Promise<InboxDelivery | undefined> {
     const { clock, closed } = this.#connection;
     const deadline = clock.monotonic() + waitMs;
-    const ended = AbortSignal.any([signal, closed]);
     if (signal.aborted) return undefined;
     await this.#assertOpen();
     using notifications = new NotificationListener(this.#connection, subjects.notifyInbox(agentUid));
     let isNotified = false;
-    while (!ended.aborted) {
+    // The listener also wakes when the connection closes.
+    while (!signal.aborted && !closed.aborted) {
       notifications.reset();
-      const taken = await this.#take(agentUid, limit, ended, isNotified);
+      const taken = await this.#take(agentUid, limit, signal, isNotified);
       if (taken.delivery !== undefined) return taken.delivery;
       const dueMs = taken.dueTime === undefined ? RECHECK_MS : taken.dueTime - clock.now().getTime();
       const leftMs = deadline - clock.monotonic();
-      isNotified = leftMs > 0 && (await notifications.wait(Math.max(1, Math.min(leftMs, RECHECK_MS, dueMs)), ended));
+      isNotified = leftMs > 0 && (await notifications.wait(Math.max(1, Math.min(leftMs, RECHECK_MS, dueMs)), signal));
       // The next call begins with a look.
       if (!isNotified && clock.monotonic() >= deadline) return undefined;
     }

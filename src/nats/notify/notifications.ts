@@ -1,3 +1,4 @@
+import { onAbort } from '../../lib/async/abort.ts';
 import { Notifier } from '../../lib/async/notifier.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 
@@ -50,9 +51,9 @@ export class NotificationListener implements Disposable {
   async wait(milliseconds: number, signal: AbortSignal): Promise<boolean> {
     if (this.#isNotified) return true;
     const over = new AbortController();
-    const ended = AbortSignal.any([signal, over.signal]);
-    const sleeping = this.#connection.clock.sleep(milliseconds, ended).catch(() => undefined);
-    await Promise.race([this.#changes.wait(ended), sleeping]);
+    using _listener = onAbort(signal, () => over.abort(OVER));
+    const sleeping = this.#connection.clock.sleep(milliseconds, over.signal).catch(() => undefined);
+    await Promise.race([this.#changes.wait(over.signal), sleeping]);
     over.abort(OVER);
     return this.#isNotified;
   }
