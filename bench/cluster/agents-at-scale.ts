@@ -176,6 +176,7 @@ async function measureEdit({ cluster, fleet, options, measure }: Bench, what: st
       kube.client.patch(TYPES.trustPolicies, { namespace, name: 'standard' }, patch, NEVER_ABORTED),
     ),
   );
+  await using _profile = await options.profile(operator, 'edit');
   await fleet.waitForAssignments(options.agents, 2);
   const assigned = (performance.now() - start) / 1_000;
   await operator.waitUntil('done with all agents', async () => {
