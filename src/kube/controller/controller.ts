@@ -1,3 +1,4 @@
+import { onAbort } from '../../lib/async/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { Metrics } from '../metrics.ts';
@@ -32,6 +33,9 @@ const DEFAULT_TIMEOUT_MS = 90_000;
 const DEFAULT_GRACE_MS = 30_000;
 /** A reconcile that changes nothing makes no request and takes up to a millisecond, so thousands of them would block the event loop. */
 const MAX_RECONCILES_PER_TURN = 16;
+
+/** A reason of its own: without one, each `abort` creates an error with a stack. */
+const DONE = 'the reconcile has ended';
 
 /** The result of a reconcile, or the error that it threw instead of returning it. */
 type RunResult = ReconcileResult | { readonly kind: 'threw'; readonly error: unknown };
@@ -120,25 +124,27 @@ export class Controller {
    */
   async #run(key: string, log: Logger): Promise<RunResult> {
     const { reconcile, timeoutMs = DEFAULT_TIMEOUT_MS } = this.#options;
-    const timedOut = new AbortController();
+    const { signal: stopping } = this.#stopping;
+    const aborted = new AbortController();
     const done = new AbortController();
-    void this.#abortAfter(timeoutMs, timedOut, done.signal);
+    // Not `AbortSignal.any`, which makes sets, weak references and a finalizer for each reconcile, and takes three times as long.
+    using _stopping = onAbort(stopping, () => aborted.abort(stopping.reason));
+    void this.#abortAfter(timeoutMs, aborted, done.signal);
     try {
-      return await reconcile(key, { signal: AbortSignal.any([timedOut.signal, this.#stopping.signal]), log });
+      return await reconcile(key, { signal: aborted.signal, log });
     } catch (error) {
       // After an abort a throw is expected: the calls that the reconcile awaits reject.
-      const isAborted = timedOut.signal.aborted || this.#stopping.signal.aborted;
-      return { kind: isAborted || isExpected(error) ? 'failed' : 'threw', error };
+      return { kind: aborted.signal.aborted || isExpected(error) ? 'failed' : 'threw', error };
     } finally {
-      done.abort();
+      done.abort(DONE);
     }
   }
 
-  async #abortAfter(timeoutMs: number, timedOut: AbortController, done: AbortSignal): Promise<void> {
+  async #abortAfter(timeoutMs: number, aborted: AbortController, done: AbortSignal): Promise<void> {
     const { clock, metrics } = this.#options;
     if (!(await elapsed(clock, timeoutMs, done))) return;
     metrics.count('controller_runtime_reconcile_timeouts_total', this.#labels);
-    timedOut.abort(new DOMException(`the reconcile did not end within ${timeoutMs} ms`, 'TimeoutError'));
+    aborted.abort(new DOMException(`the reconcile did not end within ${timeoutMs} ms`, 'TimeoutError'));
   }
 
   #handleResult(work: WorkItem, result: RunResult, log: Logger): void {
