@@ -68,7 +68,7 @@ sample-skills: setup ## Run a sample without a key: an agent follows a skill fro
 test: setup ## Run every tier of tests
 	@$(MAKE) --no-print-directory verify
 	@set -f; integration=$$(test/tier.sh integration echo $(INTEGRATION_TESTS)) && e2e=$$(test/tier.sh e2e echo $(E2E_TESTS)) && \
-	  $(RUN_TESTS) 4 $(UNIT_TESTS) $(SYSTEM_TESTS) $$integration $$e2e
+	  $(RUN_TESTS) 3 $(UNIT_TESTS) $(SYSTEM_TESTS) $$integration $$e2e
 
 test-unit: setup ## Run the unit tests
 	@$(RUN_TESTS) 2 $(UNIT_TESTS)

@@ -176,9 +176,10 @@ class JetStreamInbox implements NatsInbox {
       if (taken.delivery !== undefined) return taken.delivery;
       const dueMs = taken.dueTime === undefined ? RECHECK_MS : taken.dueTime - clock.now().getTime();
       const leftMs = deadline - clock.monotonic();
-      isNotified = leftMs > 0 && (await notifications.wait(Math.max(1, Math.min(leftMs, RECHECK_MS, dueMs)), signal));
-      // The next call begins with a look.
-      if (!isNotified && clock.monotonic() >= deadline) return undefined;
+      const pauseMs = Math.min(leftMs, RECHECK_MS, dueMs);
+      isNotified = leftMs > 0 && (await notifications.wait(Math.max(1, pauseMs), signal));
+      // The next call begins with a look. Not by the clock: a timer may end a moment early.
+      if (!isNotified && pauseMs === leftMs) return undefined;
     }
     if (!signal.aborted) await this.#assertOpen();
     return undefined;
