@@ -167,6 +167,7 @@ async function measureEdit({ cluster, fleet, options, measure }: Bench, what: st
   const { kube, operator, gateways, namespaces } = cluster;
   const reconciles = () => operator.metric('controller_runtime_reconcile_total', { controller: 'agents' });
   const before = await reconciles();
+  await using _profile = await options.profile(operator, 'edit');
   const endLoops = await Promise.all([operator, ...gateways].map(measureEventLoop));
   const endLoad = measure();
   const start = performance.now();
@@ -176,7 +177,6 @@ async function measureEdit({ cluster, fleet, options, measure }: Bench, what: st
       kube.client.patch(TYPES.trustPolicies, { namespace, name: 'standard' }, patch, NEVER_ABORTED),
     ),
   );
-  await using _profile = await options.profile(operator, 'edit');
   await fleet.waitForAssignments(options.agents, 2);
   const assigned = (performance.now() - start) / 1_000;
   await operator.waitUntil('done with all agents', async () => {

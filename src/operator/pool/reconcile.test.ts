@@ -33,7 +33,6 @@ function aPod(name: string, { className, agentUid, isDeleting = false }: PodFiel
   return { metadata: { ...metadata, ...(isDeleting ? { deletionTimestamp: '2031-01-01T00:00:00Z' } : {}) } };
 }
 
-/** A pool of one pod whose creation a quota refuses. Returns the result and the number of warnings in the log. */
 function reconcileInFullQuota(...pods: Pod[]) {
   return reconcileRefused(
     new ApiError(403, 'Forbidden', 'pods "x" is forbidden: exceeded quota: temper-agents'),
@@ -41,6 +40,7 @@ function reconcileInFullQuota(...pods: Pod[]) {
   );
 }
 
+/** A pool of one pod whose creation the API server refuses. Returns the result and the number of warnings in the log. */
 async function reconcileRefused(refusal: ApiError, ...pods: Pod[]) {
   const [standard] = OPERATOR_CONFIG.sandboxClasses;
   assert.ok(standard !== undefined);
