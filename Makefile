@@ -83,7 +83,7 @@ test-e2e: setup ## Run the tests on real pods (Linux and root, or TEMPER_E2E_KUB
 	@test/tier.sh e2e $(RUN_TESTS) 2 $(E2E_TESTS)
 
 # The agents of killed promotions stay, and each start of an operator reads all: so `chaos` has an API server for each round of them.
-chaos: setup ## Kill every component of an installation, each of three NATS servers, and every step of promotions and parked calls, 20 times (or TIMES=…), a local run 50 times and a team in one process 100 times; a leader hangs, and is isolated, for 3 minutes; run the timed scenarios of MCP conformance; compare 100,000 decisions with Cedar
+chaos: setup ## Kill every component of an installation, each of three NATS servers, and every step of promotions and parked calls, 20 times (or TIMES=…), a local run 50 times and a team in one process 100 times; a leader hangs, and is isolated, for 3 minutes; run the timed scenarios of MCP conformance; compare 100,000 decisions with Cedar and 100,000 children with their parents
 	@TIMES=$(or $(TIMES),20) test/tier.sh e2e $(NODE) --test test/e2e/kills.test.ts
 	@KILLS=$(or $(TIMES),20) test/tier.sh integration $(NODE) --test --test-name-pattern='killed|ends before' \
 	  test/integration/gateway/drain.test.ts test/integration/gateway/delivery.test.ts
@@ -96,6 +96,7 @@ chaos: setup ## Kill every component of an installation, each of three NATS serv
 	@for file in test/system/mcp-conformance.test.ts test/integration/mcp/gateway-client-conformance.test.ts; do \
 	  TIMED_SCENARIOS=1 $(NODE) --test --test-name-pattern='timed scenario' $$file || exit 1; done
 	@CEDAR_REQUESTS=100000 $(NODE) --test src/policy/cedar/cedar.test.ts
+	@CHILD_PAIRS=100000 $(NODE) --test src/policy/children/properties.test.ts
 
 soak: setup ## Repeat the tiers beside busy processes (TIMES=4 LOAD=2 TIERS="test-unit test-system test-integration")
 	@TIMES=$(or $(TIMES),4) LOAD=$(or $(LOAD),2) test/soak.sh $(or $(TIERS),test-unit test-system test-integration)
