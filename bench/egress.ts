@@ -2,16 +2,22 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:https';
-import { type AddressInfo, connect as connectTcp } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
-import { connect, type TLSSocket } from 'node:tls';
+import { connect, createSecureContext, type SecureContext, type TLSSocket } from 'node:tls';
 import { EGRESS_API_PATHS } from '../src/gateway-api/egress/egress-api.ts';
+import { DELIVERY_TOKEN_HEADER } from '../src/gateway-api/pod-api.ts';
 import { issueTlsIdentity, type TlsIdentity, writeGatewayConfig } from '../src/gateway-client/certificates.testing.ts';
+import { connectThroughProxy } from '../src/net/proxied-connection.ts';
+import { validateTarget } from '../src/net/targets.ts';
+import { type ProxyConnector, proxyConnector } from '../src/net/tunnel.ts';
+import { NEVER_ABORTED } from '../test/support/stubs.ts';
 import type { BenchRow } from './row.ts';
 
 const HOST = 'api.example.com';
+const TARGET = validateTarget(`https://${HOST}/`, { hostDenialReason: () => undefined });
 const PROXY = 'temper-egress';
 const SMALL_REQUESTS = 60;
 const LARGE_BYTES = 64 * 1_048_576;
@@ -41,7 +47,8 @@ export async function benchEgress(): Promise<BenchRow[]> {
   const child = fork(join(import.meta.dirname, 'egress-holder.ts'), [folder, String(targetPort)], { execArgv: FLAGS });
   try {
     const [{ port }] = (await once(child, 'message')) as [{ port: number }];
-    const setup = { targetPort, proxyPort: port, target, own };
+    const toProxy = proxyConnector({ serverName: PROXY, ca: own.authority });
+    const setup = { targetPort, proxyPort: port, toProxy, trust: createSecureContext({ ca: target.authority }) };
     // First, because a process keeps memory of large responses.
     const connections = await many(setup, child);
     return [await small(setup), await large(setup, child), connections];
@@ -56,8 +63,8 @@ export async function benchEgress(): Promise<BenchRow[]> {
 interface Setup {
   targetPort: number;
   proxyPort: number;
-  target: TlsIdentity;
-  own: TlsIdentity;
+  toProxy: ProxyConnector;
+  trust: SecureContext;
 }
 
 /** A request with a connection of its own, as the `fetch` of a tool makes it. */
@@ -122,24 +129,21 @@ async function many(setup: Setup, child: ChildProcess): Promise<BenchRow> {
   return { name: `egress: ${CONNECTIONS} connections`, figures, limit: `at most ${MAX_GROWTH_MIB} MiB more`, met };
 }
 
-async function openDirect({ targetPort, target }: Setup): Promise<TLSSocket> {
-  return secured(connect({ host: '127.0.0.1', port: targetPort, servername: HOST, ca: target.authority }));
+/** Both trust the authority of the host by a context that is made once, as a pod does. */
+async function openDirect({ targetPort, trust }: Setup): Promise<TLSSocket> {
+  return secured(connect({ host: '127.0.0.1', port: targetPort, servername: HOST, secureContext: trust }));
 }
 
-/** From one of many addresses, because an address has limits. */
-async function openProxied({ proxyPort, target, own }: Setup, address: number): Promise<TLSSocket> {
+/** As a pod does, but from one of many addresses, because an address has limits. */
+async function openProxied({ proxyPort, toProxy, trust }: Setup, address: number): Promise<TLSSocket> {
   const localAddress = `127.0.1.${address + 1}`;
-  const socket = connectTcp({ host: '127.0.0.1', port: proxyPort, localAddress });
-  const outer = await secured(connect({ socket, servername: PROXY, ca: own.authority }));
-  const credentials = 'Proxy-Authorization: Bearer a.b.c\r\ntemper-delivery-token: d1.x.y\r\n';
-  outer.write(`CONNECT ${HOST}:443 HTTP/1.1\r\nHost: ${HOST}:443\r\n${credentials}\r\n`);
-  const [answer] = (await once(outer, 'data')) as [Buffer];
-  if (!String(answer).startsWith('HTTP/1.1 200')) throw new Error(String(answer));
-  outer.removeAllListeners('data').pause();
-  const inner = connect({ socket: outer, servername: HOST, ca: target.authority });
-  // The proxy may reset a connection whose client is gone.
-  outer.on('error', (error) => inner.destroy(error));
-  return secured(inner);
+  const proxy = {
+    origin: `https://127.0.0.1:${proxyPort}`,
+    connect: ((options, done) => toProxy({ ...options, localAddress }, done)) satisfies ProxyConnector,
+    token: 'a.b.c',
+  };
+  const headers = { [DELIVERY_TOKEN_HEADER]: 'd1.x.y' };
+  return (await connectThroughProxy(TARGET, { proxy, headers, trust }, NEVER_ABORTED)) as TLSSocket;
 }
 
 async function secured(socket: TLSSocket): Promise<TLSSocket> {

@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import type { Server } from 'node:https';
 import { GatewayClient } from '../gateway-client/gateway-client.ts';
-import { GatewayConfigFiles } from '../gateway-client/gateway-config-files.ts';
+import { GatewayConfigFiles } from '../gateway-client/endpoints/gateway-config-files.ts';
 import { FileWatcher } from '../kube/file-watcher.ts';
 import { startHealthServer } from '../kube/health.ts';
 import { whenAborted } from '../lib/async/abort.ts';

@@ -14,7 +14,7 @@ import { anArtifact, aSharedTool, aUse } from '../tempering/tempering.testing.ts
 import { type TlsIdentity, issueTlsIdentity, writeGatewayConfig } from './certificates.testing.ts';
 import { RemoteBus } from './bus.ts';
 import { ReportSender } from './report-sender.ts';
-import { GatewayConfigFiles } from './gateway-config-files.ts';
+import { GatewayConfigFiles } from './endpoints/gateway-config-files.ts';
 import { GatewayClient } from './gateway-client.ts';
 import { GatewayDouble } from './gateway.testing.ts';
 import { aMessage } from './inbox.testing.ts';

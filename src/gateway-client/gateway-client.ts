@@ -6,7 +6,7 @@ import { sha256 } from '../lib/canonical.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
 import { type Json, parseUntrustedJson } from '../lib/json.ts';
 import { type CallOptions, remainingMs } from '../lib/call-options.ts';
-import type { GatewayEndpoint, GatewayConfigFiles } from './gateway-config-files.ts';
+import type { GatewayEndpoint, GatewayConfigFiles } from './endpoints/gateway-config-files.ts';
 import { UNANSWERED_HEADER } from '../gateway-api/brokered/brokered-api.ts';
 import { ANSWER_SIGNATURE_HEADER } from '../gateway-api/pod-api.ts';
 import { decodeParts, encodeParts, MAX_PARTS_BYTES, PARTS_TYPE } from '../gateway-api/brokered/parts.ts';

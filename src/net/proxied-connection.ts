@@ -7,14 +7,12 @@ import { type Json, member, parseUntrustedJson } from '../lib/json.ts';
 import { printable } from '../lib/printable.ts';
 import { secure } from './dialer.ts';
 import type { Target } from './targets.ts';
-import { openTunnel } from './tunnel.ts';
+import { openTunnel, type ProxyConnector } from './tunnel.ts';
 
 interface EgressProxy {
   /** `https://address:port` */
   origin: string;
-  serverName: string;
-  /** PEM. */
-  ca: string;
+  connect: ProxyConnector;
   token: string;
 }
 

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Connection } from '../../connections/connection.ts';
 import { DELIVERY_TOKEN_HEADER } from '../../gateway-api/pod-api.ts';
-import type { GatewayConfigFiles, GatewayEndpoint } from '../../gateway-client/gateway-config-files.ts';
+import type { EgressEndpoint, EgressEndpoints } from '../../gateway-client/endpoints/egress-endpoints.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { connectThroughProxy } from '../../net/proxied-connection.ts';
 import type { Target, TargetRules } from '../../net/targets.ts';
@@ -10,7 +10,7 @@ import type { DeliveryTokens } from '../delivery/token.ts';
 
 export interface EgressHostsDeps {
   /** The address of the egress proxy, and the token of this gateway for it. */
-  files: Pick<GatewayConfigFiles, 'current'>;
+  files: Pick<EgressEndpoints, 'current'>;
   deliveryTokens: Pick<DeliveryTokens, 'sign'>;
 }
 
@@ -58,7 +58,7 @@ export function portOf({ port, protocol }: URL): number {
   return protocol === 'http:' ? 80 : 443;
 }
 
-async function endpointOf(files: EgressHostsDeps['files']): Promise<GatewayEndpoint> {
+async function endpointOf(files: EgressHostsDeps['files']): Promise<EgressEndpoint> {
   try {
     return await files.current();
   } catch (cause) {

@@ -1,5 +1,5 @@
 import type { Connection } from '../../connections/connection.ts';
-import { GatewayConfigFiles } from '../../gateway-client/gateway-config-files.ts';
+import { EgressEndpoints } from '../../gateway-client/endpoints/egress-endpoints.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { GatewayMetrics } from '../../telemetry/temper-metrics.ts';
@@ -85,12 +85,7 @@ function openExecution({ egress, deliveryTokens, clock, draining, metrics }: Cap
   const files =
     egress === undefined
       ? NO_EGRESS
-      : new GatewayConfigFiles({
-          folder: egress.endpoints,
-          tokenFile: egress.tokenFile,
-          server: 'egress',
-          clock,
-        });
+      : new EgressEndpoints({ folder: egress.endpoints, tokenFile: egress.tokenFile, clock });
   const sessions = new SessionPool<GatewaySession>(clock, draining);
   metrics.watch('temper_mcp_sessions', {}, () => sessions.size);
   const tokens = new OAuthTokens({ files, deliveryTokens, clock });

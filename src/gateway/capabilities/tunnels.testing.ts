@@ -5,6 +5,7 @@ import { createServer, type Server } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import { platformTrust } from '../../net/proxied-connection.ts';
+import { proxyConnector } from '../../net/tunnel.ts';
 import type { CallingMessage } from '../brokered/port.ts';
 
 const TLS = new URL('../../../test/fixtures/tls/', import.meta.url);
@@ -35,8 +36,7 @@ export class Tunnels implements AsyncDisposable {
   readonly files = {
     current: async () => ({
       origin: `https://127.0.0.1:${this.#port}`,
-      serverName: 'api.example.com',
-      ca: this.#certificate,
+      connect: proxyConnector({ serverName: 'api.example.com', ca: this.#certificate }),
       token: 'gateway-token',
       targetTrust: (this.#trust ??= platformTrust(this.#certificate)),
     }),

@@ -1,7 +1,7 @@
 import { FairQueue } from '../../lib/async/fair-queue.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Network } from '../../net/dialer.ts';
-import { GatewayConfigFiles } from '../../gateway-client/gateway-config-files.ts';
+import { EgressEndpoints } from '../../gateway-client/endpoints/egress-endpoints.ts';
 import type { EgressHostsDeps } from '../capabilities/egress-hosts.ts';
 import { HostCircuits } from '../capabilities/host-circuits.ts';
 import type { GatewayConfig } from '../config.ts';
@@ -22,10 +22,9 @@ export function startRepositories({
   clock,
   network,
 }: RepositoriesDeps): AgentRepositories {
-  const reached =
-    egress && ({ folder: egress.endpoints, tokenFile: egress.tokenFile, server: 'egress', clock } as const);
+  const reached = egress && { folder: egress.endpoints, tokenFile: egress.tokenFile, clock };
   return openRepositories(connections, {
-    egress: reached && { files: new GatewayConfigFiles(reached), deliveryTokens },
+    egress: reached && { files: new EgressEndpoints(reached), deliveryTokens },
     clock,
     network,
     circuits: new HostCircuits(clock),

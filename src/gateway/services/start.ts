@@ -1,4 +1,4 @@
-import { GatewayConfigFiles } from '../../gateway-client/gateway-config-files.ts';
+import { EgressEndpoints } from '../../gateway-client/endpoints/egress-endpoints.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Network } from '../../net/dialer.ts';
 import type { BrokeredTool, BrokeredTools } from '../brokered/port.ts';
@@ -38,7 +38,7 @@ export function openServiceTools(deps: ServiceToolsDeps): BrokeredTools {
 function openEgress({ egress, deliveryTokens, clock }: ServiceToolsDeps): EgressHostsDeps | undefined {
   if (egress === undefined) return undefined;
   const { endpoints: folder, tokenFile } = egress;
-  return { files: new GatewayConfigFiles({ folder, tokenFile, server: 'egress', clock }), deliveryTokens };
+  return { files: new EgressEndpoints({ folder, tokenFile, clock }), deliveryTokens };
 }
 
 /** One tool for each namespace, which knows the databases of that namespace alone. */

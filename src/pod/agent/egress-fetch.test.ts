@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
-import { GatewayConfigFiles } from '../../gateway-client/gateway-config-files.ts';
+import { EgressEndpoints } from '../../gateway-client/endpoints/egress-endpoints.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { systemClock } from '../../lib/clock.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
@@ -82,12 +82,7 @@ describe('the fetch of a tool in a pod', () => {
   });
 
   const get = (url: string, rules = ANY, from = folder, milliseconds = 20_000) => {
-    const files = new GatewayConfigFiles({
-      folder: from,
-      tokenFile: join(from, 'token'),
-      server: 'egress',
-      clock: systemClock,
-    });
+    const files = new EgressEndpoints({ folder: from, tokenFile: join(from, 'token'), clock: systemClock });
     const fetch = textFetch(egressFetch({ files, deliveryToken: () => 'd1.x.y', clock: systemClock }));
     const op: CallOptions = { signal: NEVER_ABORTED, deadline: systemClock.monotonic() + milliseconds, key: 'test' };
     return fetch({ url }, rules, op);

@@ -1,5 +1,5 @@
 /** The `fetch` of tools in a pod: every connection is a tunnel through the egress proxy, which decides about it. */
-import type { GatewayConfigFiles, GatewayEndpoint } from '../../gateway-client/gateway-config-files.ts';
+import type { EgressEndpoint, EgressEndpoints } from '../../gateway-client/endpoints/egress-endpoints.ts';
 import { DELIVERY_TOKEN_HEADER } from '../../gateway-api/pod-api.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
@@ -8,7 +8,7 @@ import { connectThroughProxy } from '../../net/proxied-connection.ts';
 
 export interface EgressFetchDeps {
   /** The address of the proxy, and the token of the pod for it. */
-  files: Pick<GatewayConfigFiles, 'current'>;
+  files: Pick<EgressEndpoints, 'current'>;
   /** Of the current message: the proxy charges the connection to it. */
   deliveryToken: () => string;
   clock: Clock;
@@ -31,7 +31,7 @@ export function egressFetch(
 }
 
 /** Without an egress proxy, the operator writes no address of one. */
-async function endpointOf({ files }: EgressFetchDeps): Promise<GatewayEndpoint> {
+async function endpointOf({ files }: EgressFetchDeps): Promise<EgressEndpoint> {
   try {
     return await files.current();
   } catch (cause) {

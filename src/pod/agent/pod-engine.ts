@@ -22,7 +22,7 @@ import { remoteEvents } from '../../gateway-client/events/remote-events.ts';
 import { remoteSkills } from '../../gateway-client/skills/remote-skills.ts';
 import { remoteDiscovery, remoteRanking } from '../../gateway-client/discovery.ts';
 import type { GatewayClient } from '../../gateway-client/gateway-client.ts';
-import type { GatewayConfigFiles } from '../../gateway-client/gateway-config-files.ts';
+import type { EgressEndpoints } from '../../gateway-client/endpoints/egress-endpoints.ts';
 import { engineModels, remoteModel } from '../../gateway-client/model.ts';
 import type { StagedItems } from '../../gateway-client/session/staged-items.ts';
 import { remoteMemory, remoteSessions, storeAppend } from '../../gateway-client/stores.ts';
@@ -51,7 +51,7 @@ import { egressFetch } from './egress-fetch.ts';
 export interface PodEngineDeps {
   client: GatewayClient;
   /** The address of the egress proxy and the token for it. */
-  egress: Pick<GatewayConfigFiles, 'current'>;
+  egress: Pick<EgressEndpoints, 'current'>;
   bus: RemoteBus;
   reports: ReportSender;
   currentMessage: CurrentMessage;

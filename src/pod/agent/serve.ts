@@ -4,7 +4,8 @@ import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
 import { RemoteBus } from '../../gateway-client/bus.ts';
-import { GatewayConfigFiles } from '../../gateway-client/gateway-config-files.ts';
+import { EgressEndpoints } from '../../gateway-client/endpoints/egress-endpoints.ts';
+import { GatewayConfigFiles } from '../../gateway-client/endpoints/gateway-config-files.ts';
 import { GatewayClient } from '../../gateway-client/gateway-client.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { ErrorReporter } from '../error-reporter.ts';
@@ -68,7 +69,7 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
   );
   const { endpoints: folder, tokenFile, egressTokenFile } = options;
   const configFiles = new GatewayConfigFiles({ folder, tokenFile, clock });
-  const egress = new GatewayConfigFiles({ folder, tokenFile: egressTokenFile, server: 'egress', clock });
+  const egress = new EgressEndpoints({ folder, tokenFile: egressTokenFile, clock });
   const client = open.use(new GatewayClient({ configFiles, clock, random }));
   const onSpanError = (error: unknown): void => log.warn({ error }, 'spans could not be exported');
   const spans = open.use(new SpanReports({ client, clock, ids, onError: onSpanError }));

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { POLL_GRACE_MS } from '../../gateway-client/assignment.ts';
 import { GatewayClient } from '../../gateway-client/gateway-client.ts';
-import { GatewayConfigFiles } from '../../gateway-client/gateway-config-files.ts';
+import { GatewayConfigFiles } from '../../gateway-client/endpoints/gateway-config-files.ts';
 import {
   POD_API_PATHS,
   type ToolAuditWork,

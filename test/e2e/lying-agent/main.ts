@@ -6,7 +6,7 @@ import { POD_PATHS } from '../../../src/api/cluster.ts';
 import { fetchAssignment } from '../../../src/gateway-client/assignment.ts';
 import { RemoteBus, type RemoteDelivery } from '../../../src/gateway-client/bus.ts';
 import { GatewayClient } from '../../../src/gateway-client/gateway-client.ts';
-import { GatewayConfigFiles } from '../../../src/gateway-client/gateway-config-files.ts';
+import { GatewayConfigFiles } from '../../../src/gateway-client/endpoints/gateway-config-files.ts';
 import { systemClock as clock } from '../../../src/lib/clock.ts';
 import { isTemperError } from '../../../src/lib/errors.ts';
 import { ulids as ids } from '../../../src/lib/ids.ts';

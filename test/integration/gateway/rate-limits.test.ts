@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { writeGatewayConfig } from '../../../src/gateway-client/certificates.testing.ts';
-import { GatewayConfigFiles } from '../../../src/gateway-client/gateway-config-files.ts';
+import { GatewayConfigFiles } from '../../../src/gateway-client/endpoints/gateway-config-files.ts';
 import { GatewayClient } from '../../../src/gateway-client/gateway-client.ts';
 import { POD_API_PATHS } from '../../../src/gateway-api/pod-api.ts';
 import { GatewayFixture, type GatewayReplica } from '../../support/gateway/gateway-fixture.ts';

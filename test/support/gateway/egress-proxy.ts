@@ -17,6 +17,7 @@ import { executedCapability } from '../../../src/gateway/capabilities/start.ts';
 import { writeGatewayConfig } from '../../../src/gateway-client/certificates.testing.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { platformTrust } from '../../../src/net/proxied-connection.ts';
+import { proxyConnector } from '../../../src/net/tunnel.ts';
 import { createLogger, type Logger, type LogLevel } from '../../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
 import { namesInside } from '../egress/inside-addresses.ts';
@@ -80,11 +81,11 @@ export function brokeredCapabilities(
   }: { connections: readonly Connection[]; mcpServers?: readonly McpServerTarget[]; signal: AbortSignal },
 ): CapabilityTools {
   const targetTrust = platformTrust(proxy.certificate);
+  const connect = proxyConnector({ serverName: SERVER_NAME, ca: proxy.certificate });
   const files = {
     current: async () => ({
       origin: `https://127.0.0.1:${proxy.port}`,
-      serverName: SERVER_NAME,
-      ca: proxy.certificate,
+      connect,
       targetTrust,
       token: GATEWAY_TOKEN,
     }),

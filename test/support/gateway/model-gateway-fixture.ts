@@ -36,7 +36,7 @@ import { StorageQuota } from '../../../src/nats/residents/storage-quota.ts';
 import { createPromotionDeps } from '../../../src/gateway/promotion/promotion-deps.ts';
 import { writeGatewayConfig } from '../../../src/gateway-client/certificates.testing.ts';
 import { GatewayClient } from '../../../src/gateway-client/gateway-client.ts';
-import { GatewayConfigFiles } from '../../../src/gateway-client/gateway-config-files.ts';
+import { GatewayConfigFiles } from '../../../src/gateway-client/endpoints/gateway-config-files.ts';
 import type { PodIdentity } from '../../../src/identity/types.ts';
 import { PodBindings } from '../../../src/identity/pod-bindings.ts';
 import { Store } from '../../../src/kube/informer/store.ts';

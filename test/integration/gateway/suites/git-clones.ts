@@ -8,6 +8,7 @@ import { systemClock } from '../../../../src/lib/clock.ts';
 import { isTemperError } from '../../../../src/lib/errors.ts';
 import type { Json, JsonObject } from '../../../../src/lib/json.ts';
 import { platformTrust } from '../../../../src/net/proxied-connection.ts';
+import { proxyConnector } from '../../../../src/net/tunnel.ts';
 import { egressFetch } from '../../../../src/pod/agent/egress-fetch.ts';
 import { CLONE_REQUEST, FETCH_REQUEST } from '../../../../src/toolbox/git/clone/clone-request.ts';
 import { createWeb } from '../../../../src/toolbox/web/create-web.ts';
@@ -60,8 +61,7 @@ export function gitClonesSuite(open: () => EgressSetup): void {
       const files = {
         current: async () => ({
           origin: `https://127.0.0.1:${proxy.port}`,
-          serverName: 'api.example.com',
-          ca: proxy.certificate,
+          connect: proxyConnector({ serverName: 'api.example.com', ca: proxy.certificate }),
           token: agent,
           targetTrust: platformTrust(proxy.certificate),
         }),

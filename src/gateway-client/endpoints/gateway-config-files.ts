@@ -1,10 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { SecureContext } from 'node:tls';
-import type { Clock } from '../lib/clock.ts';
-import { hasErrno, TemperError } from '../lib/errors.ts';
-import { printable } from '../lib/printable.ts';
-import { platformTrust } from '../net/proxied-connection.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { hasErrno, TemperError } from '../../lib/errors.ts';
+import { printable } from '../../lib/printable.ts';
 
 /** Address of the gateway or the egress proxy, the server name and CA its certificate must match, and the token for it. */
 export interface GatewayEndpoint {
@@ -13,8 +11,8 @@ export interface GatewayEndpoint {
   serverName: string;
   /** PEM. */
   ca: string;
-  /** Of the egress proxy: the certificate authorities to trust for its targets, when the platform has some beside the public ones. */
-  targetTrust?: SecureContext;
+  /** Of the egress proxy: the certificate authorities to trust for its targets, PEM, when the platform has some beside the public ones. */
+  targetAuthorities?: string;
   token: string;
 }
 
@@ -37,8 +35,6 @@ export class GatewayConfigFiles {
   readonly #options: GatewayConfigFilesOptions;
   #endpoint: GatewayEndpoint | undefined;
   #readAt = Number.NEGATIVE_INFINITY;
-  /** Of the latest authorities for targets, which rarely change. */
-  #trust: { authorities: string; context: SecureContext } | undefined;
 
   constructor(options: GatewayConfigFilesOptions) {
     this.#options = options;
@@ -68,12 +64,7 @@ export class GatewayConfigFiles {
       throw invalid(join(folder, server), 'is not of the form https://address:port');
     }
     const endpoint = { origin: address.origin, serverName, ca, token };
-    return targetAuthorities === undefined ? endpoint : { ...endpoint, targetTrust: this.#trustIn(targetAuthorities) };
-  }
-
-  #trustIn(authorities: string): SecureContext {
-    if (this.#trust?.authorities !== authorities) this.#trust = { authorities, context: platformTrust(authorities) };
-    return this.#trust.context;
+    return targetAuthorities === undefined ? endpoint : { ...endpoint, targetAuthorities };
   }
 }
 

@@ -3,14 +3,14 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { systemClock } from '../lib/clock.ts';
-import { GatewayConfigFiles } from './gateway-config-files.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { EgressEndpoints } from './egress-endpoints.ts';
 
-const CERTIFICATE = new URL('../../test/fixtures/tls/certificate.pem', import.meta.url);
+const CERTIFICATE = new URL('../../../test/fixtures/tls/certificate.pem', import.meta.url);
 
 describe('the files about the egress proxy', () => {
   let folder = '';
-  let files: GatewayConfigFiles;
+  let files: EgressEndpoints;
   const write = (name: string, text: string): Promise<void> => writeFile(join(folder, name), text);
 
   before(async () => {
@@ -22,13 +22,13 @@ describe('the files about the egress proxy', () => {
       write('token', 'token-1'),
     ]);
     const tokenFile = join(folder, 'token');
-    files = new GatewayConfigFiles({ folder, server: 'egress', tokenFile, clock: systemClock });
+    files = new EgressEndpoints({ folder, tokenFile, clock: systemClock });
   });
   after(() => rm(folder, { recursive: true }));
 
   it('without authorities for targets, those of the system count', async () => {
-    const endpoint = { origin: 'https://10.0.0.7:8445', serverName: 'temper-egress', ca: 'CA', token: 'token-1' };
-    assert.deepEqual(await files.current('reread'), endpoint);
+    const { connect: _, ...endpoint } = await files.current('reread');
+    assert.deepEqual(endpoint, { origin: 'https://10.0.0.7:8445', token: 'token-1' });
   });
 
   it('authorities for targets are read into one context until they change', async () => {
@@ -41,5 +41,16 @@ describe('the files about the egress proxy', () => {
     assert.deepEqual([first === second, token], [true, 'token-2']);
     await write('egress-ca.crt', `${certificate}\n${certificate}`);
     assert.notEqual((await files.current('reread')).targetTrust, first);
+  });
+
+  it('a connector is kept, with its session of TLS, until the proxy or its authority changes', async () => {
+    const { connect: first } = await files.current('reread');
+    await write('token', 'token-3');
+    assert.equal((await files.current('reread')).connect, first);
+    await write('ca.crt', 'another CA');
+    const { connect: second } = await files.current('reread');
+    assert.notEqual(second, first);
+    await write('egress', 'https://10.0.0.8:8445');
+    assert.notEqual((await files.current('reread')).connect, second);
   });
 });
