@@ -129,6 +129,8 @@ build() {
       [ "$(uname -s)" != Linux ] || python3 -m pip --quiet --disable-pip-version-check --python /usr/bin/python3 install \
         --target "$2/mcp-servers/python" --root-user-action ignore \
         --require-hashes --only-binary :all: --no-deps --requirement "$mcp_servers/requirements.txt" >&2
+      # With these files, a server would install packages from the network when it is first called.
+      (cd "$2/mcp-servers" && xargs rm -f <"$mcp_servers/removed.txt")
       ;;
     pause) go_ build -ldflags '-s -w' -o "$2/pause" "$here/pause/main.go" ;;
     slow-disk) (cd "$here/slow-disk" && go_ build -mod=readonly -ldflags '-s -w' -o "$2/slow-disk" .) ;;
