@@ -1,10 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import type { Metadata } from './types.ts';
 
 interface Item {
-  readonly metadata: Metadata & { readonly resourceVersion?: string };
+  readonly metadata: Metadata;
+  readonly spec?: unknown;
+  readonly status?: { readonly phase?: string; readonly podIP?: string };
 }
 
 export interface Server {
@@ -17,8 +20,8 @@ export interface Server {
 }
 
 /**
- * Keeps all objects of a collection in a map by uid and calls `onChange` after each change. Runs until the signal aborts. When a watch
- * ends for any reason, it lists again, so that no change is missed.
+ * Keeps what the rules need of all objects of a collection in a map by uid, and calls `onChange` after each change of that. Runs until the
+ * signal aborts. When a watch ends for any reason, it lists again, so that no change is missed.
  */
 export async function watch<T extends Item>(
   server: Server,
@@ -47,7 +50,7 @@ async function list<T extends Item>(agent: Agent, server: Server, path: string, 
   for await (const chunk of await get(agent, server, path)) text += chunk;
   const { items, metadata } = JSON.parse(text) as { items: T[]; metadata: { resourceVersion: string } };
   objects.clear();
-  for (const item of items) objects.set(item.metadata.uid, item);
+  for (const item of items) objects.set(item.metadata.uid, neededOf(item));
   return metadata.resourceVersion;
 }
 
@@ -62,15 +65,30 @@ async function follow<T extends Item>(
   for await (const chunk of await get(agent, server, path)) {
     const lines = (rest + chunk).split('\n');
     rest = lines.pop() ?? '';
+    let isChanged = false;
     for (const line of lines) {
       const { type, object } = JSON.parse(line) as { type: string; object: T };
       // The resourceVersion has expired; list again.
       if (type === 'ERROR') return;
-      if (type === 'DELETED') objects.delete(object.metadata.uid);
-      else objects.set(object.metadata.uid, object);
+      isChanged = record(objects, type, object) || isChanged;
     }
-    onChange();
+    if (isChanged) onChange();
   }
+}
+
+/** Whether the event changes what the rules need: most events of a pod change only its conditions. */
+function record<T extends Item>(objects: Map<string, T>, type: string, object: T): boolean {
+  const { uid } = object.metadata;
+  if (type === 'DELETED') return objects.delete(uid);
+  const needed = neededOf(object);
+  if (isDeepStrictEqual(needed, objects.get(uid))) return false;
+  objects.set(uid, needed);
+  return true;
+}
+
+function neededOf<T extends Item>({ metadata: { name, namespace, uid, labels }, spec, status }: T): T {
+  const { phase, podIP } = status ?? {};
+  return { metadata: { name, namespace, uid, labels }, spec, status: { phase, podIP } } as T;
 }
 
 /** The response body as text chunks. `readline` is not used because it loses lines that arrive before the iteration starts. */

@@ -111,7 +111,9 @@ async function writeFiles(folder: string, url: string, node: string, cgroup: str
 async function writePlugins(folder: string): Promise<void> {
   const names = await readdir(CNI_PLUGINS);
   await Promise.all(names.map((name) => symlink(join(CNI_PLUGINS, name), join(folder, name))));
-  const own = `#!/bin/sh\nexec '${process.execPath}' '${script('../network-policy/cni.ts')}'\n`;
+  // Each pod starts this program, with an empty environment.
+  const cache = process.env['NODE_COMPILE_CACHE'] ?? '';
+  const own = `#!/bin/sh\nNODE_COMPILE_CACHE='${cache}' exec '${process.execPath}' '${script('../network-policy/cni.ts')}'\n`;
   await writeFile(join(folder, POLICY_PLUGIN), own, { mode: 0o755 });
 }
 
