@@ -33,7 +33,7 @@ AGENTDOJO := $(HOME)/.cache/temper/agentdojo
 # Where those of the sentence embedder are.
 EMBEDDER := $(HOME)/.cache/temper/embedder
 
-.PHONY: agentdojo help setup demo sample-web sample-git sample-sql sample-mcp sample-skills test test-unit test-system test-integration test-e2e chaos soak cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck structure unused verify bench bench-embedder bench-cluster soak-faults clean launcher toolchain-image
+.PHONY: agentdojo cli help setup demo sample-web sample-git sample-sql sample-mcp sample-skills test test-unit test-system test-integration test-e2e chaos soak cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck structure unused verify bench bench-embedder bench-cluster soak-faults clean launcher toolchain-image
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,22 +64,25 @@ sample-mcp: setup ## Run a sample without a key: an agent calls the tool of an M
 sample-skills: setup ## Run a sample without a key: an agent follows a skill from a repository (Linux; needs Git)
 	@$(NODE) manifests/local/skill-user/demo.ts --samples $(SAMPLES)
 
+cli: setup ## Bundle the command line of this checkout, which then starts in a quarter of the time
+	@$(NODE) sandbox-image/bundle-cli.ts dist/cli
+
 # One run for all tiers that this machine can run: the tests on pods mostly wait, and leave the processors to the others.
 test: setup ## Run every tier of tests
-	@$(MAKE) --no-print-directory verify
+	@$(MAKE) --no-print-directory verify cli
 	@set -f; integration=$$(test/tier.sh integration echo $(INTEGRATION_TESTS)) && e2e=$$(test/tier.sh e2e echo $(E2E_TESTS)) && \
 	  $(RUN_TESTS) 3 $(UNIT_TESTS) $(SYSTEM_TESTS) $$integration $$e2e
 
 test-unit: setup ## Run the unit tests
 	@$(RUN_TESTS) 2 $(UNIT_TESTS)
 
-test-system: setup ## Run the tests of whole commands as processes
+test-system: cli ## Run the tests of whole commands as processes
 	@$(RUN_TESTS) 2 $(SYSTEM_TESTS)
 
 test-integration: setup ## Run the tests against a real API server and NATS (builds them once; needs Go and openssl; KUBERNETES_VERSION=1.33.13 for the oldest)
 	@test/tier.sh integration $(RUN_TESTS) 3 $(INTEGRATION_TESTS)
 
-test-e2e: setup ## Run the tests on real pods (Linux and root, or TEMPER_E2E_KUBECONFIG)
+test-e2e: cli ## Run the tests on real pods (Linux and root, or TEMPER_E2E_KUBECONFIG)
 	@test/tier.sh e2e $(RUN_TESTS) 2 $(E2E_TESTS)
 
 # The agents of killed promotions stay, and each start of an operator reads all: so `chaos` has an API server for each round of them.
