@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
@@ -112,7 +112,7 @@ async function large(setup: Setup, child: ChildProcess): Promise<BenchRow> {
 /** Memory of the process, which runs from the sources, after its start and with many connections that have carried a request each. */
 async function many(setup: Setup, child: ChildProcess): Promise<BenchRow> {
   const { rss: before } = await usageOf(child);
-  const sockets: TLSSocket[] = [];
+  const sockets: Socket[] = [];
   for (let index = 0; index < CONNECTIONS; index += 1) {
     const socket = await openProxied(setup, 2 * PER_ADDRESS + Math.floor(index / PER_ADDRESS));
     sockets.push(socket);
@@ -135,7 +135,7 @@ async function openDirect({ targetPort, trust }: Setup): Promise<TLSSocket> {
 }
 
 /** As a pod does, but from one of many addresses, because an address has limits. */
-async function openProxied({ proxyPort, toProxy, trust }: Setup, address: number): Promise<TLSSocket> {
+function openProxied({ proxyPort, toProxy, trust }: Setup, address: number): Promise<Socket> {
   const localAddress = `127.0.1.${address + 1}`;
   const proxy = {
     origin: `https://127.0.0.1:${proxyPort}`,
@@ -143,7 +143,7 @@ async function openProxied({ proxyPort, toProxy, trust }: Setup, address: number
     token: 'a.b.c',
   };
   const headers = { [DELIVERY_TOKEN_HEADER]: 'd1.x.y' };
-  return (await connectThroughProxy(TARGET, { proxy, headers, trust }, NEVER_ABORTED)) as TLSSocket;
+  return connectThroughProxy(TARGET, { proxy, headers, trust }, NEVER_ABORTED);
 }
 
 async function secured(socket: TLSSocket): Promise<TLSSocket> {
@@ -152,7 +152,7 @@ async function secured(socket: TLSSocket): Promise<TLSSocket> {
 }
 
 /** Reads the response, whose path says how long its body is. */
-async function read(socket: TLSSocket, path: string, isLast = true): Promise<void> {
+async function read(socket: Socket, path: string, isLast = true): Promise<void> {
   const expected = Number(path.slice(1));
   socket.write(`GET ${path} HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
   let received = 0;

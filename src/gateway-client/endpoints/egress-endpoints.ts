@@ -24,9 +24,9 @@ export class EgressEndpoints {
     this.#files = new GatewayConfigFiles({ ...options, server: 'egress' });
   }
 
-  /** See GatewayConfigFiles.current. */
-  async current(now: 'recent' | 'reread' = 'recent'): Promise<EgressEndpoint> {
-    const { origin, serverName, ca, token, targetAuthorities } = await this.#files.current(now);
+  /** From files read at most one second ago. Throws TEMPER_POD_INVALID. */
+  async current(): Promise<EgressEndpoint> {
+    const { origin, serverName, ca, token, targetAuthorities } = await this.#files.current();
     const endpoint = { origin, token, connect: this.#connectorOf({ origin, serverName, ca }) };
     return targetAuthorities === undefined ? endpoint : { ...endpoint, targetTrust: this.#trustIn(targetAuthorities) };
   }

@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import { platformTrust } from '../../net/proxied-connection.ts';
-import { proxyConnector } from '../../net/tunnel.ts';
+import { type ProxyConnector, proxyConnector } from '../../net/tunnel.ts';
 import type { CallingMessage } from '../brokered/port.ts';
 
 const TLS = new URL('../../../test/fixtures/tls/', import.meta.url);
@@ -17,6 +17,7 @@ export class Tunnels implements AsyncDisposable {
   readonly #servers: Server[] = [];
   #certificate = '';
   #trust: SecureContext | undefined;
+  #connect: ProxyConnector | undefined;
   #port = 0;
 
   static async open(handler: RequestListener): Promise<Tunnels> {
@@ -36,7 +37,7 @@ export class Tunnels implements AsyncDisposable {
   readonly files = {
     current: async () => ({
       origin: `https://127.0.0.1:${this.#port}`,
-      connect: proxyConnector({ serverName: 'api.example.com', ca: this.#certificate }),
+      connect: (this.#connect ??= proxyConnector({ serverName: 'api.example.com', ca: this.#certificate })),
       token: 'gateway-token',
       targetTrust: (this.#trust ??= platformTrust(this.#certificate)),
     }),

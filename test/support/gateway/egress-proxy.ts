@@ -15,6 +15,7 @@ import { SessionPool } from '../../../src/gateway/capabilities/mcp/session-pool.
 import { OAuthTokens } from '../../../src/gateway/capabilities/oauth-tokens.ts';
 import { executedCapability } from '../../../src/gateway/capabilities/start.ts';
 import { writeGatewayConfig } from '../../../src/gateway-client/certificates.testing.ts';
+import type { EgressEndpoints } from '../../../src/gateway-client/endpoints/egress-endpoints.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { platformTrust } from '../../../src/net/proxied-connection.ts';
 import { proxyConnector } from '../../../src/net/tunnel.ts';
@@ -70,6 +71,20 @@ export async function startEgressProxy(
   return { ...(await ready.promise), running, lines, certificate: authority };
 }
 
+/** What a pod or a gateway with the token reads about the proxy. */
+export function egressEndpoints(
+  { port, certificate }: { port: number; certificate: string },
+  token: string,
+): Pick<EgressEndpoints, 'current'> {
+  const endpoint = {
+    origin: `https://127.0.0.1:${port}`,
+    connect: proxyConnector({ serverName: SERVER_NAME, ca: certificate }),
+    targetTrust: platformTrust(certificate),
+    token,
+  };
+  return { current: async () => endpoint };
+}
+
 /** The tools of Capabilities, executed through the proxy. */
 export function brokeredCapabilities(
   { fixture }: Pick<EgressSetup, 'fixture'>,
@@ -80,16 +95,7 @@ export function brokeredCapabilities(
     signal,
   }: { connections: readonly Connection[]; mcpServers?: readonly McpServerTarget[]; signal: AbortSignal },
 ): CapabilityTools {
-  const targetTrust = platformTrust(proxy.certificate);
-  const connect = proxyConnector({ serverName: SERVER_NAME, ca: proxy.certificate });
-  const files = {
-    current: async () => ({
-      origin: `https://127.0.0.1:${proxy.port}`,
-      connect,
-      targetTrust,
-      token: GATEWAY_TOKEN,
-    }),
-  };
+  const files = egressEndpoints(proxy, GATEWAY_TOKEN);
   const { deliveryTokens } = fixture;
   const execution = {
     files,

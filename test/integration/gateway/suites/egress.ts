@@ -16,14 +16,13 @@ import { systemClock } from '../../../../src/lib/clock.ts';
 import { isTemperError } from '../../../../src/lib/errors.ts';
 import { NO_BROKERED_TOOLS } from '../../../../src/gateway/brokered/port.ts';
 import type { ErrorCode } from '../../../../src/lib/error-codes.ts';
-import { platformTrust } from '../../../../src/net/proxied-connection.ts';
-import { proxyConnector } from '../../../../src/net/tunnel.ts';
 import { egressFetch } from '../../../../src/pod/agent/egress-fetch.ts';
 import { callBrokered } from '../../../support/gateway/brokered-caller.ts';
 import { pollAssertion, pollValue } from '../../../support/poll.ts';
 import { NEVER_ABORTED } from '../../../support/stubs.ts';
 import {
   brokeredCapabilities,
+  egressEndpoints,
   type EgressSetup,
   INTERNAL_NAMES,
   startEgressProxy,
@@ -128,16 +127,8 @@ export function egressSuite(open: () => EgressSetup): void {
 
     it('the fetch of a tool in a pod passes the proxy, and has the error of the gateway where it does not', async () => {
       setAgent('smith');
-      const connect = proxyConnector({ serverName: 'api.example.com', ca: proxy.certificate });
       const fetchOfTool = egressFetch({
-        files: {
-          current: async () => ({
-            origin: `https://127.0.0.1:${proxy.port}`,
-            connect,
-            token: 'smith',
-            targetTrust: platformTrust(proxy.certificate),
-          }),
-        },
+        files: egressEndpoints(proxy, 'smith'),
         deliveryToken: () => open().fixture.deliveryToken('smith'),
         clock: systemClock,
       });

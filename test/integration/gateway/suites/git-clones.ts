@@ -7,15 +7,13 @@ import { aCallContext } from '../../../support/call-context.ts';
 import { systemClock } from '../../../../src/lib/clock.ts';
 import { isTemperError } from '../../../../src/lib/errors.ts';
 import type { Json, JsonObject } from '../../../../src/lib/json.ts';
-import { platformTrust } from '../../../../src/net/proxied-connection.ts';
-import { proxyConnector } from '../../../../src/net/tunnel.ts';
 import { egressFetch } from '../../../../src/pod/agent/egress-fetch.ts';
 import { CLONE_REQUEST, FETCH_REQUEST } from '../../../../src/toolbox/git/clone/clone-request.ts';
 import { createWeb } from '../../../../src/toolbox/web/create-web.ts';
 import { WEB_HEADERS } from '../../../../src/toolbox/web/deps.ts';
 import type { CallContext } from '../../../../src/tools/contract.ts';
 import { callOptions } from '../../../support/call-options.ts';
-import { type EgressSetup, startEgressProxy } from '../../../support/gateway/egress-proxy.ts';
+import { egressEndpoints, type EgressSetup, startEgressProxy } from '../../../support/gateway/egress-proxy.ts';
 import { type GitPod, startGitPod } from '../../../support/gateway/git-pod.ts';
 import { BareRepository } from '../../../support/gitops/bare-repository.ts';
 import { type GitHttpServer, startGitHttpServer } from '../../../support/gitops/git-http-server.ts';
@@ -58,14 +56,7 @@ export function gitClonesSuite(open: () => EgressSetup): void {
     const contextOf = (agent: string): CallContext =>
       aCallContext({ agent, session: 's1', rootMessage: 'message-1', op: callOptions() });
     const call = async (agent: string, name: string, input: Json): Promise<JsonObject> => {
-      const files = {
-        current: async () => ({
-          origin: `https://127.0.0.1:${proxy.port}`,
-          connect: proxyConnector({ serverName: 'api.example.com', ca: proxy.certificate }),
-          token: agent,
-          targetTrust: platformTrust(proxy.certificate),
-        }),
-      };
+      const files = egressEndpoints(proxy, agent);
       const deliveryToken = () => open().fixture.deliveryToken(agent);
       const fetch = egressFetch({ files, deliveryToken, clock: systemClock }, { sentHeaders: WEB_HEADERS });
       const tool = pod.tools({ web: createWeb(fetch) }).find(({ descriptor }) => descriptor.name === name);
