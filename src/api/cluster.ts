@@ -58,6 +58,8 @@ export const MCP_BRIDGE = {
   homes: '/home/sessions',
   /** The header with the namespace of the agent whose session it is. */
   ownerHeader: 'temper-namespace',
+  /** The header with a name of the session of the agent: its MCP sessions at all gateways share a process. */
+  sessionHeader: 'temper-session',
 } as const;
 
 export const PRIORITY_CLASS = 'temper-agent';

@@ -76,8 +76,9 @@ describe('the bridge to an MCP server of the platform', {
     method,
     params,
   });
-  const open = async (namespace = 'team-a'): Promise<{ status: number; id: string }> => {
-    const answered = await post(message('initialize'), { 'temper-namespace': namespace });
+  const open = async (namespace = 'team-a', key = ''): Promise<{ status: number; id: string }> => {
+    const owner = { 'temper-namespace': namespace, ...(key === '' ? {} : { 'temper-session': key }) };
+    const answered = await post(message('initialize'), owner);
     await answered.text();
     return { status: answered.status, id: answered.headers.get('mcp-session-id') ?? '' };
   };
@@ -182,6 +183,111 @@ describe('the bridge to an MCP server of the platform', {
     assert.match(Buffer.from(value ?? []).toString(), /^event: message\ndata: .*list_changed/);
     leave.abort();
     await close(session);
+  });
+
+  describe('sessions of one session of an agent', () => {
+    const notify = async (id: string, method: string, params = {}): Promise<void> => {
+      const answered = await post({ jsonrpc: '2.0', method, params }, { 'mcp-session-id': id });
+      assert.equal(answered.status, 202);
+    };
+    const received = async (id: string): Promise<[method: string, id: number, requestId: unknown][]> => {
+      const { text } = await attempt(id, 'received');
+      const body = JSON.parse(text) as { result: { content: [{ text: string }] } };
+      return JSON.parse(body.result.content[0].text) as [string, number, unknown][];
+    };
+
+    it('share a process, which is initialized once, and get their own answers', async () => {
+      const [one, two] = await Promise.all([open('team-a', 'k'), open('team-a', 'k')]);
+      const other = await open('team-b', 'k');
+      for (const { id } of [one, two]) await notify(id, 'notifications/initialized');
+      await attempt(one.id, 'write', 'kept');
+      assert.match((await attempt(two.id, 'read')).text, /kept/);
+      assert.match((await attempt(other.id, 'read')).text, /refused/);
+      const same = { jsonrpc: '2.0', id: 'same', method: 'tools/call' };
+      const said = await Promise.all(
+        [one, two].map(async ({ id }, at) => {
+          const params = { name: 'do', arguments: { trick: `say-${at}` } };
+          return (await post({ ...same, params }, { 'mcp-session-id': id })).text();
+        }),
+      );
+      for (const [at, text] of said.entries()) assert.match(text, new RegExp(`"id":"same".*say-${at} in`));
+      const methods = (await received(two.id)).map(([method]) => method);
+      for (const once of ['initialize', 'notifications/initialized'])
+        assert.equal(methods.filter((method) => method === once).length, 1, once);
+      await close(one, two, other);
+    });
+
+    it('end one after another, and the process with the last of them', async () => {
+      const [one, two] = [await open('team-a', 'k'), await open('team-a', 'k')];
+      await attempt(one.id, 'write', 'kept');
+      await close(one);
+      assert.equal((await attempt(one.id, 'read')).status, 404);
+      assert.match((await attempt(two.id, 'read')).text, /kept/);
+      await close(two);
+      const next = await open('team-a', 'k');
+      assert.match((await attempt(next.id, 'read')).text, /refused/);
+      await close(next);
+    });
+
+    it('all end when the process crashes, and the next one has a new process', async () => {
+      const [one, two] = [await open('team-a', 'k'), await open('team-a', 'k')];
+      assert.equal((await attempt(one.id, 'crash')).status, 404);
+      assert.equal((await attempt(two.id, 'say')).status, 404);
+      const next = await open('team-a', 'k');
+      assert.match((await attempt(next.id, 'say')).text, /say in/);
+      await close(next);
+    });
+
+    it('cancel their own requests, and no others', async () => {
+      const [one, two] = [await open('team-a', 'k'), await open('team-a', 'k')];
+      const call = message('tools/call', { name: 'do', arguments: { trick: 'held' } }) as { id: number };
+      const left = new AbortController();
+      const held = post(call, { 'mcp-session-id': one.id }, left.signal).catch(() => undefined);
+      const heldId = await poll(
+        'the request',
+        async () => (await received(two.id)).find(([trick]) => trick === 'held')?.[1] ?? false,
+      );
+      for (const { id } of [two, one]) await notify(id, 'notifications/cancelled', { requestId: call.id });
+      const cancelled = (await received(two.id)).filter(([method]) => method === 'notifications/cancelled');
+      assert.deepEqual(cancelled, [['notifications/cancelled', null, heldId]]);
+      left.abort();
+      await held;
+      await close(one, two);
+    });
+
+    it('open again with a new process when the first one refuses to be initialized, or does not answer', async () => {
+      const headers = { 'temper-namespace': 'team-a', 'temper-session': 'k' };
+      const refused = await post(message('initialize', { refuse: true }), headers);
+      assert.match(await refused.text(), /refused/);
+      const opened = await open('team-a', 'k');
+      assert.match((await attempt(opened.id, 'say')).text, /say in/);
+      await close(opened);
+      await poll('the end of all servers', async () => (await processes('line_server.py')) === 0);
+      const left = new AbortController();
+      const silent = [1, 2].map(() => post(message('initialize', { held: true }), headers, left.signal));
+      await poll('a process', async () => (await processes('line_server.py')) > 0);
+      left.abort();
+      await Promise.allSettled(silent);
+      await poll('the end of all servers', async () => (await processes('line_server.py')) === 0);
+      const next = await open('team-a', 'k');
+      assert.match((await attempt(next.id, 'say')).text, /say in/);
+      await close(next);
+    });
+
+    it('both get what the server sends unasked', async () => {
+      const [one, two] = [await open('team-a', 'k'), await open('team-a', 'k')];
+      const leave = new AbortController();
+      const streams = await Promise.all(
+        [one, two].map(({ id }) => fetch(url, { headers: { 'mcp-session-id': id }, signal: leave.signal })),
+      );
+      await attempt(one.id, 'changed');
+      for (const { body } of streams) {
+        const { value } = (await body?.getReader().read()) ?? {};
+        assert.match(Buffer.from(value ?? []).toString(), /list_changed/);
+      }
+      leave.abort();
+      await close(one, two);
+    });
   });
 
   it('requests that are none are refused', async () => {

@@ -16,8 +16,11 @@ export interface ServerEndpoint {
   readonly url: URL;
   readonly connection: Connection | undefined;
   readonly hosts: ReachableHosts;
-  /** An MCP server that the platform runs, and headers of its requests. */
-  readonly platform?: { readonly name: string; readonly headers: Readonly<Record<string, string>> };
+  /** An MCP server that the platform runs, and headers of its requests for a message. */
+  readonly platform?: {
+    readonly name: string;
+    headersFor(message: CallingMessage): Readonly<Record<string, string>>;
+  };
 }
 
 type NamedEndpoint = Pick<ServerEndpoint, 'kind'> & { readonly connection: Pick<Connection, 'name'> | undefined };
@@ -105,7 +108,11 @@ export class ServerRequests implements AsyncDisposable {
     try {
       const response = await this.#requests().send({
         method,
-        headers: { ...Object.fromEntries(new Headers(headers)), ...this.#endpoint.platform?.headers, ...added },
+        headers: {
+          ...Object.fromEntries(new Headers(headers)),
+          ...this.#endpoint.platform?.headersFor(this.#message),
+          ...added,
+        },
         ...(typeof body === 'string' ? { body } : {}),
         signal: signal ?? this.#closed.signal,
       });

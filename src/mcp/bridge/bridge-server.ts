@@ -1,13 +1,13 @@
 /** Streamable HTTP (revision 2025-11-25 and earlier ones with sessions) on one side, processes that talk over lines on the other. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import { type JSONRPCMessage, parseJSONRPCMessage, type RequestId } from '@modelcontextprotocol/client';
+import { type JSONRPCMessage, type JSONRPCRequest, parseJSONRPCMessage } from '@modelcontextprotocol/client';
 import { MCP_BRIDGE } from '../../api/cluster.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { parseUntrustedJson } from '../../lib/json.ts';
 import { readBody } from '../../lib/async/read-body.ts';
 import { MAX_MESSAGE_BYTES, messageProblem } from '../client/connection/message-limits.ts';
 import type { BridgeSession } from './bridge-session.ts';
-import type { BridgeSessions } from './bridge-sessions.ts';
+import type { BridgeSessions, BridgedSession } from './bridge-sessions.ts';
 
 /** Bytes of a stream that its client does not read. */
 const MAX_UNREAD_BYTES = 2 * 1_024 * 1_024;
@@ -49,25 +49,27 @@ async function answer(sessions: BridgeSessions, request: IncomingMessage, respon
   const message = parseMessage(
     await readBody(request, MAX_MESSAGE_BYTES, () => new Refusal(413, 'the message is too large')),
   );
-  const opened = id === '' ? await openFor(sessions, message, headerOf(request, MCP_BRIDGE.ownerHeader)) : undefined;
+  const opened = id === '' ? await openFor(sessions, message, ownerOf(request)) : undefined;
   if (opened !== undefined) response.setHeader(SESSION, opened.id);
   const session = opened?.session ?? sessionOf(sessions, id);
+  const onLeft = (): void => {
+    // Its client knows no ID of a session whose beginning it did not wait for.
+    if (opened !== undefined && !response.writableFinished) void sessions.close(opened.id);
+  };
+  if (response.closed) return onLeft();
+  response.once('close', onLeft);
   if (!('method' in message) || !('id' in message)) {
-    await session.tell(message);
+    await session.send(message);
     return void response.writeHead(202).end();
   }
-  await exchange(session, message.id, message, response);
+  await exchange(session, message, response);
 }
 
-async function exchange(
-  session: BridgeSession,
-  id: RequestId,
-  message: JSONRPCMessage,
-  response: ServerResponse,
-): Promise<void> {
+async function exchange(session: BridgeSession, message: JSONRPCRequest, response: ServerResponse): Promise<void> {
+  const { id } = message;
   if (!session.accepts(id)) throw new Refusal(429, 'the session has too many requests, or one with this ID');
   response.once('close', () => session.forget(id));
-  const answered = await session.ask(id, message);
+  const answered = await session.ask(message);
   // As a server that has forgotten a session answers, so that the client opens another one.
   if (answered === undefined) throw new Refusal(404, `the session has ended: ${session.failure ?? 'it was closed'}`);
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answered));
@@ -76,7 +78,7 @@ async function exchange(
 async function openFor(
   sessions: BridgeSessions,
   message: JSONRPCMessage,
-  owner: string,
+  owner: BridgedSession,
 ): Promise<{ id: string; session: BridgeSession }> {
   if (!('method' in message) || message.method !== 'initialize')
     throw new Refusal(400, 'a session begins with initialize');
@@ -99,6 +101,11 @@ function sessionOf(sessions: BridgeSessions, id: string): BridgeSession {
   const session = sessions.find(id);
   if (session === undefined) throw new Refusal(404, 'there is no such session');
   return session;
+}
+
+function ownerOf(request: IncomingMessage): BridgedSession {
+  const key = headerOf(request, MCP_BRIDGE.sessionHeader);
+  return { namespace: headerOf(request, MCP_BRIDGE.ownerHeader), key: key === '' ? undefined : key };
 }
 
 function parseMessage(text: string): JSONRPCMessage {

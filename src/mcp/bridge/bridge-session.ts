@@ -1,48 +1,24 @@
-import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/client';
-import type { Clock } from '../../lib/clock.ts';
-import { printable } from '../../lib/printable.ts';
-import type { PipedProcess } from '../../sandbox/confined/piped-process.ts';
-import { ProcessTransport } from '../client/connection/process-transport.ts';
+import type { JSONRPCMessage, JSONRPCRequest, RequestId } from '@modelcontextprotocol/client';
+import { isJsonObject } from '../../lib/json.ts';
+import type { BridgeProcess, Listener } from './bridge-process.ts';
 
 /** Requests that the server has not answered. The gateway has fewer. */
 const MAX_WAITING = 32;
 
-type Answer = (message: JSONRPCMessage | undefined) => void;
+/** The MCP session of one client. Other sessions may share its process. */
+export class BridgeSession implements Disposable {
+  readonly #process: BridgeProcess;
+  /** IDs of the process, by those of the client. */
+  readonly #waiting = new Map<RequestId, number>();
+  #stopListening: (() => void) | undefined;
 
-/** One MCP session: a process of its own, and what a client asked it. */
-export class BridgeSession implements AsyncDisposable {
-  /** The namespace of the agent. */
-  readonly owner: string;
-  readonly #process: PipedProcess;
-  readonly #transport: ProcessTransport;
-  readonly #waiting = new Map<RequestId, Answer>();
-  #listener: ((message: JSONRPCMessage) => void) | undefined;
-
-  private constructor(process: PipedProcess, owner: string, clock: Pick<Clock, 'monotonic'>) {
-    this.owner = owner;
+  constructor(process: BridgeProcess) {
     this.#process = process;
-    this.#transport = new ProcessTransport(process, clock);
-    this.#transport.onmessage = (message) => this.#receive(message);
-    this.#transport.onclose = () => this.#endAll();
   }
 
-  static async open(process: PipedProcess, owner: string, clock: Pick<Clock, 'monotonic'>): Promise<BridgeSession> {
-    const session = new BridgeSession(process, owner, clock);
-    await session.#transport.start();
-    return session;
-  }
-
-  /** Why the process has ended; undefined while it runs. */
-  get ended(): string | undefined {
-    const { ended } = this.#process;
-    return ended === undefined ? undefined : printable(ended, 1_000);
-  }
-
-  /** The same for the caller, with the beginning of the standard error: untrusted text that enters no log. */
+  /** Why the process has ended, for the caller: untrusted text that enters no log. Undefined while it runs. */
   get failure(): string | undefined {
-    const { ended, stderr } = this.#process;
-    if (ended === undefined) return undefined;
-    return printable(stderr === '' ? ended : `${ended}; its standard error begins: ${stderr}`, 1_000);
+    return this.#process.failure;
   }
 
   /** Whether a request waits for its answer. */
@@ -56,30 +32,36 @@ export class BridgeSession implements AsyncDisposable {
   }
 
   /** The answer of the server; undefined when its process ended first. */
-  async ask(id: RequestId, message: JSONRPCMessage): Promise<JSONRPCMessage | undefined> {
-    const { promise, resolve } = Promise.withResolvers<JSONRPCMessage | undefined>();
-    this.#waiting.set(id, resolve);
-    await this.tell(message);
-    return promise;
+  async ask(request: JSONRPCRequest): Promise<JSONRPCMessage | undefined> {
+    const { id } = request;
+    const asked = this.#process.ask(request);
+    this.#waiting.set(id, asked.id);
+    const answer = await asked.answer;
+    this.#waiting.delete(id);
+    return answer === undefined ? undefined : ({ ...answer, id } as JSONRPCMessage);
   }
 
   /** The client does not wait for the answer any more. */
   forget(id: RequestId): void {
+    const asked = this.#waiting.get(id);
     this.#waiting.delete(id);
+    if (asked !== undefined) this.#process.forget(asked);
   }
 
-  /** Sends what has no answer. A process that has ended gets nothing. */
-  async tell(message: JSONRPCMessage): Promise<void> {
-    if (this.#process.ended !== undefined) return this.#endAll();
-    await this.#transport.send(message);
+  /** Sends what has no answer. The cancellation of a request that this session does not wait for is dropped. */
+  async send(message: JSONRPCMessage): Promise<void> {
+    const known = this.#withKnownId(message);
+    if (known !== undefined) await this.#process.send(known);
   }
 
   /** Takes what the server sends unasked, until the function that it returns is called. Undefined when someone does already. */
-  listen(listener: (message: JSONRPCMessage) => void): (() => void) | undefined {
-    if (this.#listener !== undefined) return undefined;
-    this.#listener = listener;
+  listen(listener: Listener): (() => void) | undefined {
+    if (this.#stopListening !== undefined) return undefined;
+    const stop = this.#process.listen(listener);
+    this.#stopListening = stop;
     return () => {
-      if (this.#listener === listener) this.#listener = undefined;
+      stop();
+      if (this.#stopListening === stop) this.#stopListening = undefined;
     };
   }
 
@@ -87,21 +69,16 @@ export class BridgeSession implements AsyncDisposable {
     this.#process.kill(reason);
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#process[Symbol.asyncDispose]();
+  [Symbol.dispose](): void {
+    this.#stopListening?.();
+    for (const id of this.#waiting.keys()) this.forget(id);
   }
 
-  #receive(message: JSONRPCMessage): void {
-    if ('method' in message) return this.#listener?.(message);
-    const { id } = message;
-    const answer = id === undefined ? undefined : this.#waiting.get(id);
-    if (id === undefined || answer === undefined) return;
-    this.#waiting.delete(id);
-    answer(message);
-  }
-
-  #endAll(): void {
-    for (const answer of this.#waiting.values()) answer(undefined);
-    this.#waiting.clear();
+  #withKnownId(message: JSONRPCMessage): JSONRPCMessage | undefined {
+    if (!('method' in message) || message.method !== 'notifications/cancelled') return message;
+    const { params } = message;
+    const cancelled = isJsonObject(params) ? params['requestId'] : undefined;
+    const requestId = this.#waiting.get(cancelled as RequestId);
+    return requestId === undefined ? undefined : { ...message, params: { ...params, requestId } };
   }
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { MCP_BRIDGE } from '../../../api/cluster.ts';
 import { abortable } from '../../../lib/async/abort.ts';
+import { sha256 } from '../../../lib/canonical.ts';
 import { TemperError } from '../../../lib/errors.ts';
 import { portOf, type ReachableHosts } from '../egress-hosts.ts';
 import type { ServerEndpoint } from '../server-requests.ts';
@@ -20,7 +21,14 @@ export function platformEndpoint(
     url,
     connection: undefined,
     hosts: hostsOf(name, url),
-    platform: { name, headers: { [MCP_BRIDGE.ownerHeader]: namespace } },
+    platform: {
+      name,
+      headersFor: ({ claims }) => ({
+        [MCP_BRIDGE.ownerHeader]: namespace,
+        // The session of an agent stays with its process when another gateway executes a call.
+        [MCP_BRIDGE.sessionHeader]: sha256(JSON.stringify([claims.agentUid, claims.session])),
+      }),
+    },
   };
 }
 

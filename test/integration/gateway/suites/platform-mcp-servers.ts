@@ -28,6 +28,7 @@ export function platformMcpServersSuite(open: () => EgressSetup): void {
     const stop = new AbortController();
     const running: Promise<unknown>[] = [];
     let tools: CapabilityTools;
+    let toolsOfOtherGateway: CapabilityTools;
     let connections = 0;
     let messages = 0;
 
@@ -63,7 +64,8 @@ export function platformMcpServersSuite(open: () => EgressSetup): void {
       };
       const metadata = { name, namespace: 'team-a', uid: `uid-${name}`, generation: 1 };
       const object = pruneCapability({ metadata, spec } as unknown as CatalogObject);
-      tools.capabilityChanged({ type: 'added', key: `team-a/${name}`, object });
+      for (const gateway of [tools, toolsOfOtherGateway])
+        gateway.capabilityChanged({ type: 'added', key: `team-a/${name}`, object });
     };
 
     before(async () => {
@@ -89,7 +91,9 @@ export function platformMcpServersSuite(open: () => EgressSetup): void {
         { name: 'theirs', url: lines, namespaces: ['team-b'] },
         { name: 'away', url: 'http://localhost:1/mcp', namespaces },
       ];
-      tools = brokeredCapabilities(open(), proxy, { connections: [], mcpServers, signal: stop.signal });
+      const options = { connections: [], mcpServers, signal: stop.signal };
+      tools = brokeredCapabilities(open(), proxy, options);
+      toolsOfOtherGateway = brokeredCapabilities(open(), proxy, options);
       const [trick] = await listedTools(lines, false);
       const convert = (await listedTools(time, false)).find(({ name }) => name === 'convert_time');
       assert.ok(trick !== undefined && convert !== undefined);
@@ -136,6 +140,19 @@ export function platformMcpServersSuite(open: () => EgressSetup): void {
       assert.match(await attempt('two', 'read'), /refused/);
       assert.match(await attempt('two', 'network'), /refused: Operation not permitted/);
       assert.equal(connections, 0);
+    });
+
+    it('a session of an agent keeps its process when another gateway executes its call', async () => {
+      setAgent('moving');
+      await attempt('moving', 'write', 'kept');
+      const { fixture } = open();
+      fixture.brokered = toolsOfOtherGateway;
+      try {
+        assert.match(await attempt('moving', 'read'), /kept/);
+        assert.match(await attempt('moving', 'read', '', 's2'), /refused/);
+      } finally {
+        fixture.brokered = tools;
+      }
     });
 
     it('a real server from PyPI answers', async () => {
