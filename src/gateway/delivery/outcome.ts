@@ -102,7 +102,7 @@ async function applyOutcome(request: FastifyRequest, outcome: DeliveryOutcome, d
 
 /**
  * What the outcome carries. Takes its bytes from the limits of the agent at once; `store` can be repeated. The items of the session decide
- * whether the message can end, so they come before anything that a follower sees. Nothing takes effect before `admitted` resolves.
+ * whether the message can end, so nothing that ends it precedes them. Nothing takes effect before `admitted` resolves.
  */
 function contentOf(
   request: FastifyRequest,
@@ -112,14 +112,21 @@ function contentOf(
 ): { store: (admitted?: Promise<void>) => Promise<void> } {
   const { agentUid, session } = claims;
   if (reports !== undefined) takeReportBytes(agentUid, reports.batch, deps);
+  const storeItems = async (admitted?: Promise<void>): Promise<void> => {
+    if (append === undefined) await admitted;
+    else await appendItems(deps.sessionsOf(agentUid), session, append, admitted);
+  };
+  const storeBatch = async (before?: Promise<void>): Promise<void> => {
+    await before;
+    if (reports !== undefined) await storeReports(request, reports.batch, reports.key, deps, claims);
+  };
   return {
     async store(admitted) {
-      if (append !== undefined) await appendItems(deps.sessionsOf(agentUid), session, append, admitted);
-      else await admitted;
-      const storeBatch = async (): Promise<void> => {
-        if (reports !== undefined) await storeReports(request, reports.batch, reports.key, deps, claims);
-      };
-      await Promise.all([storeBatch(), deps.recorder.called(claims, toolCalls)]);
+      const items = storeItems(admitted);
+      // Events of a session without items are refused. Others are stored at once with the items: the pod could have sent them before.
+      const isNew = append?.afterSeq === 0;
+      const counted = items.then(() => deps.recorder.called(claims, toolCalls));
+      await Promise.all([counted, storeBatch(isNew ? items : admitted)]);
     },
   };
 }

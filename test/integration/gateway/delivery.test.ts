@@ -124,6 +124,36 @@ describe('messages through two gateway replicas', () => {
     assert.deepEqual([stored, tainted], [[asked, answered], true]);
   });
 
+  it('reports at the end are stored once when the items of a session conflict first, and not when the delivery is lost', async () => {
+    const agent = await messages.createReadyAgent('reporter');
+    const endOf = ({ deliveryToken }: PodDelivery, afterSeq: number, turn: number) => {
+      const [time, items] = [new Date().toISOString(), [{ role: 'user', text: `turn ${turn}` }]];
+      const event = { type: 'turn-start', turn, time, agent: 'x', rootMessage: 'root', session: 's-reported' };
+      const reports = { key: `reports-${turn}`, batch: { events: [event] } };
+      const append = { afterSeq, items };
+      return messages.postDelivery(agent, {
+        deliveryToken,
+        action: 'ack',
+        reply: `reply ${turn}`,
+        finishReason: 'complete',
+        append,
+        reports,
+      });
+    };
+    const receipt = receiptOf(await messages.sendMessage('reporter', 'one', 's-reported'));
+    parsed(await endOf(await messages.next(agent), 0, 1), 204);
+    const second = receiptOf(await messages.sendMessage('reporter', 'two', 's-reported'));
+    const lost = await messages.next(agent);
+    const restarted = { token: agent.token, body: { waitSeconds: 20, restarted: true } };
+    const again = deliveryOf(await one.call('POST', NEXT, restarted));
+    assertError(await endOf(lost, 1, 9), 409, 'TEMPER_DELIVERY_LOST');
+    assertError(await endOf(again, 7, 2), 409, 'TEMPER_STATE_CORRUPT');
+    parsed(await endOf(again, 1, 2), 204);
+    const lines = await messages.follow('reporter', { ...second, after: receipt.after });
+    const turns = lines.map((line) => (line.kind === 'event' && 'turn' in line.event ? line.event.turn : line.kind));
+    assert.deepEqual(turns, [1, 'reply', 2, 'reply']);
+  });
+
   it('a delivery brings the history of its session, unless it is large', async () => {
     const agent = await messages.createReadyAgent('reader');
     const endOf = ({ deliveryToken }: PodDelivery, append: object) =>
