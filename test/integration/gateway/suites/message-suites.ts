@@ -4,6 +4,7 @@ import { agentTreeTests } from './agent-trees.ts';
 import { askedMessageTests } from './asked-messages.ts';
 import { childAgentTests } from './child-agents.ts';
 import { closedSessionTests } from './closed-sessions.ts';
+import { deliveryEndTests } from './delivery-ends.ts';
 import { eventTests } from './events.ts';
 import { idleSessionTests } from './idle-sessions.ts';
 import { mcpTests } from './mcp-endpoint.ts';
@@ -18,6 +19,7 @@ export const MESSAGE_SUITES: readonly ((open: () => MessageClient) => void)[] = 
   agentTreeTests,
   askedMessageTests,
   childAgentTests,
+  deliveryEndTests,
   eventTests,
   webhookTests,
   closedSessionTests,
