@@ -39,7 +39,7 @@ const KEPT_IMPORTS = {
   verifier: /^src\/cli\/serve\/serve-verifier\.ts$/,
   sandbox: /^src\/cli\/serve\/serve-sandbox\.ts$/,
   'mcp-bridge': /^src\/cli\/serve\/serve-mcp-bridge\.ts$/,
-  gateway: /^src\/(?:cli\/serve\/serve\.ts$|gateway\/)/,
+  gateway: /^src\/(?:cli\/serve\/serve\.ts$|gateway\/|mcp\/server\/|a2a\/)/,
   egress: /^src\/(?:cli\/serve\/serve\.ts$|egress\/)/,
   operator: /^src\/(?:cli\/serve\/serve\.ts$|operator\/)/,
   cli: /^src\/(?!cli\/serve\/|gateway\/|egress\/|operator\/)/,

@@ -2,9 +2,8 @@ import type { AgentCard, AgentSkill } from '@a2a-js/sdk';
 import type { Agent } from '../api/v1alpha1/agent.ts';
 import type { A2aSettings } from '../api/v1alpha1/agent/a2a.ts';
 import type { PeerPath } from './callers.ts';
+import { PROTOCOL_VERSIONS } from './protocol.ts';
 
-/** The versions of the protocol, the preferred one first. */
-export const PROTOCOL_VERSIONS = ['1.0', '0.3'] as const;
 export const A2A_PATH = '/v1/a2a/namespaces/:namespace/agents/:agent';
 
 /** The path of an agent at a server. */

@@ -1,15 +1,11 @@
-import { AgentCard, A2A_VERSION_HEADER } from '@a2a-js/sdk';
+import { AgentCard } from '@a2a-js/sdk';
 import { LegacyJsonRpcTransportHandler, LegacyRestTransportHandler } from '@a2a-js/sdk/compat/v0_3/server';
 import { A2A_ERROR_CODE, VersionNotSupportedError } from '@a2a-js/sdk/errors';
 import { type A2ARequestHandler, JsonRpcTransportHandler, ServerCallContext } from '@a2a-js/sdk/server';
-import { PROTOCOL_VERSIONS } from './card.ts';
 import { rpcError } from './errors.ts';
+import { PROTOCOL_VERSIONS, VERSION_HEADER } from './protocol.ts';
 import { envelopeProblem, parameterProblem, type RpcRequest } from './request-schemas.ts';
 
-/** The header of requests that names the version; answers vary by it. */
-export const VERSION_HEADER = A2A_VERSION_HEADER;
-/** Of a body that is parsed already. */
-export const A2A_LIMITS = { bodyBytes: 512 * 1_024, bodyValues: 10_000 } as const;
 /** A client that names no version speaks 0.3, as the protocol says. */
 const [CURRENT, LEGACY] = PROTOCOL_VERSIONS;
 
@@ -18,7 +14,7 @@ export type RpcAnswer = { json: object } | { events: AsyncGenerator<string> };
 
 /** `headers`: by lower-case name. */
 export function versionOf(headers: Readonly<Record<string, string | string[] | undefined>>): string {
-  const version = headers[A2A_VERSION_HEADER.toLowerCase()];
+  const version = headers[VERSION_HEADER.toLowerCase()];
   return typeof version === 'string' && version !== '' ? version : LEGACY;
 }
 

@@ -119,7 +119,11 @@ describe('the bundles of the images', { timeout: 600_000 }, () => {
   });
 
   for (const [role, start, late] of [
-    ['gateway', 'src/gateway/gateway.ts', /node_modules\/(?:openai|@anthropic-ai|@kubernetes)\//],
+    [
+      'gateway',
+      'src/gateway/gateway.ts',
+      /node_modules\/(?:openai|@anthropic-ai|@kubernetes|@modelcontextprotocol|zod|@a2a-js|pg)\//,
+    ],
     ['operator', 'src/operator/run.ts', /node_modules\/(?:@peculiar|@kubernetes)\//],
     ['agent', 'src/pod/agent/serve.ts', /node_modules\/(?:@agentclientprotocol|@modelcontextprotocol|zod)\//],
   ] as const) {

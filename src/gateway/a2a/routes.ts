@@ -1,24 +1,19 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { A2A_PATH } from '../../a2a/card.ts';
-import { A2A_LIMITS, answerRpc, cardAnswer, VERSION_HEADER, versionOf } from '../../a2a/json-rpc.ts';
-import { PeerRequestHandler } from '../../a2a/request-handler.ts';
+import { A2A_LIMITS } from '../../a2a/protocol.ts';
 import { AgentName } from '../../gateway-api/schema-parts.ts';
-import type { StoredPeerTask } from '../../nats/tasks/peer-tasks.ts';
-import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import type { GatewayDeps } from '../deps.ts';
-import { textStream } from '../http/body/text-stream.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { ERROR_RESPONSES, PEER_SECURITY } from '../http/schemas.ts';
 import { Namespace } from '../users/messages.ts';
-import { gatewayPeerCalls } from './gateway-peer-calls.ts';
-import { requireServed } from './served-agent.ts';
 
 const Params = Type.Object({ namespace: Namespace, agent: AgentName });
 const Card = Type.Unknown({ description: 'The agent card, in the form of the version that `A2A-Version` names.' });
 const RpcBody = Type.Unknown({ description: 'A JSON-RPC request of A2A 1.0 or 0.3.' });
 const RpcAnswer = Type.Unknown({ description: 'A JSON-RPC response, or a stream of them as server-sent events.' });
-const JSON_TYPE = 'application/json';
+
+/** The SDK is large, so a gateway loads it with the first request. */
+const answers = () => import('./answers.ts');
 
 /** Agents that opt in, as agents of the Agent2Agent protocol: their cards and their JSON-RPC endpoints. */
 export function a2aRoutes(server: GatewayServer, deps: GatewayDeps): void {
@@ -33,10 +28,7 @@ export function a2aRoutes(server: GatewayServer, deps: GatewayDeps): void {
         response: { 200: Card, ...ERROR_RESPONSES },
       },
     },
-    async (request, reply) => {
-      const card = await cardAnswer(handlerOf(request, deps), versionOf(request.headers));
-      return reply.type(JSON_TYPE).header('vary', VERSION_HEADER).header('cache-control', 'no-store').send(card);
-    },
+    async (request, reply) => (await answers()).answerCard(request, reply, deps),
   );
   server.post(
     A2A_PATH,
@@ -51,27 +43,6 @@ export function a2aRoutes(server: GatewayServer, deps: GatewayDeps): void {
         response: { 200: RpcAnswer, ...ERROR_RESPONSES },
       },
     },
-    (request, reply) => answer(request, reply, deps),
+    async (request, reply) => (await answers()).answerRequest(request, reply, deps),
   );
-}
-
-type PeerRequest = FastifyRequest<{ Params: { namespace: string; agent: string } }>;
-
-function handlerOf(request: PeerRequest, deps: GatewayDeps): PeerRequestHandler<StoredPeerTask> {
-  const served = requireServed(request.params, request.peer, deps.directory);
-  const call = { served, traceparent: request.headers[TRACEPARENT], logFields: request.logFields };
-  return new PeerRequestHandler(gatewayPeerCalls(call, deps), signalOf(request, deps));
-}
-
-function signalOf(request: PeerRequest, { draining }: GatewayDeps): AbortSignal {
-  return AbortSignal.any([request.disconnected, draining]);
-}
-
-async function answer(request: PeerRequest, reply: FastifyReply, deps: GatewayDeps): Promise<FastifyReply> {
-  const result = await answerRpc(request.body, versionOf(request.headers), handlerOf(request, deps));
-  if ('json' in result) return reply.type(JSON_TYPE).send(result.json);
-  return reply
-    .type('text/event-stream')
-    .header('cache-control', 'no-store')
-    .send(textStream(result.events, { keepAlive: ':\n\n', signal: signalOf(request, deps), log: deps.log }));
 }

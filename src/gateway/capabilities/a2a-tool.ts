@@ -1,4 +1,3 @@
-import { askPeer } from '../../a2a/client/ask-peer.ts';
 import type { PeerTool } from '../../a2a/client/peer-client.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -22,6 +21,8 @@ export async function callA2aTool(
   { clock, tokens }: A2aToolDeps,
   op: CallOptions,
 ): Promise<Json> {
+  // The client is large, so a gateway loads it for the first call.
+  const { askPeer } = await import('../../a2a/client/ask-peer.ts');
   await using requests = new ServerRequests(tool, delivery, tokens);
   return await askPeer(tool, input, { clock, requests }, op);
 }

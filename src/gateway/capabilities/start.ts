@@ -17,7 +17,7 @@ import { type EgressHostsDeps, portOf, reachableHosts } from './egress-hosts.ts'
 import { HostCircuits } from './host-circuits.ts';
 import { callHttpTool } from './http-tool.ts';
 import type { GatewaySession } from './mcp/gateway-session.ts';
-import { callMcpTool } from './mcp/mcp-tool.ts';
+import { callMcpTool, loadMcpClient } from './mcp/mcp-tool.ts';
 import { platformEndpoint } from './mcp/platform-server.ts';
 import { SessionPool } from './mcp/session-pool.ts';
 import { OAuthTokens } from './oauth-tokens.ts';
@@ -99,6 +99,8 @@ export function executedCapability(
   execution: Execution & Pick<CapabilityToolsDeps, 'clock'>,
 ): Pick<BrokeredTool, 'requests' | 'execute'> {
   const { circuits, sessions, tokens, clock } = execution;
+  // A call that fails to load it has the error.
+  if (backend.mcp !== undefined) loadMcpClient().catch(() => undefined);
   const reached =
     server === undefined
       ? { url, connection, hosts: reachableHosts(url, connection, execution) }

@@ -3,7 +3,6 @@ import type { ReadableStream } from 'node:stream/web';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { closed } from '../../api/v1alpha1/common.ts';
-import { createToolServer } from '../../mcp/server/tool-server.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import { SessionId, text } from '../../tools/event-schema/parts.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
@@ -72,6 +71,8 @@ export function mcpRoutes(server: GatewayServer, deps: GatewayDeps): void {
       const caller = { namespace: params.namespace, traceparent: headers[TRACEPARENT], logFields };
       const session = query.session ?? (await protocolSession(headers, state, deps));
       const agent = new McpAgent({ deps: { ...deps, schemas }, state, caller, session, signal });
+      // The server is large, so a gateway loads it with the first request.
+      const { createToolServer } = await import('../../mcp/server/tool-server.ts');
       const serve = createToolServer(agent, { resources: sessionResources(state, deps, signal) });
       const response = await serve(protocolRequest(request));
       if (request.body.method === 'initialize' && query.session === undefined)

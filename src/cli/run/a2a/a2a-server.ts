@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { PeerAccount, PeerPath } from '../../../a2a/callers.ts';
 import { A2A_PATH } from '../../../a2a/card.ts';
-import { A2A_LIMITS, answerRpc, cardAnswer, VERSION_HEADER, versionOf } from '../../../a2a/json-rpc.ts';
+import { answerRpc, cardAnswer, versionOf } from '../../../a2a/json-rpc.ts';
+import { A2A_LIMITS, VERSION_HEADER } from '../../../a2a/protocol.ts';
 import type { PeerCalls } from '../../../a2a/peer-calls.ts';
 import { PeerRequestHandler } from '../../../a2a/request-handler.ts';
 import type { PeerTask } from '../../../bus/peer-task.ts';

@@ -6,7 +6,7 @@ import { printable } from '../../../lib/printable.ts';
 import { outputOf } from '../../../mcp/client/tools/call-output.ts';
 import { type ListedTool, pinnedDigest, type ToolsOfServer } from '../../../mcp/client/tools/listed-tool.ts';
 import type { CallingMessage } from '../../brokered/port.ts';
-import { GatewaySession, type GatewaySessionDeps } from './gateway-session.ts';
+import type { GatewaySession, GatewaySessionDeps } from './gateway-session.ts';
 import type { ServerEndpoint } from '../server-requests.ts';
 import type { SessionPool } from './session-pool.ts';
 
@@ -40,7 +40,10 @@ export function callMcpTool(
   return sessions.during(
     message.claims,
     server,
-    (signal) => GatewaySession.open(tool, message, deps, { ...op, signal, deadline: Number.POSITIVE_INFINITY }),
+    async (signal) => {
+      const client = await loadMcpClient();
+      return client.open(tool, message, deps, { ...op, signal, deadline: Number.POSITIVE_INFINITY });
+    },
     async (session) => {
       session.use(message);
       const pinned = pinnedTool(tool, await session.tools(op));
@@ -48,6 +51,11 @@ export function callMcpTool(
     },
     op,
   );
+}
+
+/** The client is large, and most gateways need none: it is loaded for the first tool, before a call waits for it. */
+export async function loadMcpClient(): Promise<Pick<typeof GatewaySession, 'open'>> {
+  return (await import('./gateway-session.ts')).GatewaySession;
 }
 
 /** The tool as the server lists it now. The list is compared before each call, because the server may have announced a change. */

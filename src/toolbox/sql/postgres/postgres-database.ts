@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
-import { Client, type FieldDef } from 'pg';
-import Cursor from 'pg-cursor';
+import type { Client, FieldDef } from 'pg';
+import type Cursor from 'pg-cursor';
 import { onAbort } from '../../../lib/async/abort.ts';
 import { type CallOptions, withTimeout } from '../../../lib/call-options.ts';
 import type { Clock } from '../../../lib/clock.ts';
@@ -57,7 +57,9 @@ async function queryOnce(
   op: CallOptions,
   clock: Clock,
 ): Promise<SqlResult> {
-  const client = new Client(await clientOptions(server));
+  // The driver is large, so it is loaded with the first query.
+  const { Client: PostgresClient } = await import('pg');
+  const client = new PostgresClient(await clientOptions(server));
   // An error of the connection also rejects the query that is in work.
   client.on('error', () => undefined);
   using _cancellation = onAbort(op.signal, () => end(client));
@@ -119,9 +121,10 @@ function beginText(timeoutMs: number): string {
 }
 
 async function read(client: Client, { query, parameters, maxRows }: SqlQuestion): Promise<SqlResult> {
+  const { default: PostgresCursor } = await import('pg-cursor');
   const asText = { getTypeParser: () => (value: string) => value };
   const cursor = client.query(
-    new Cursor<(string | null)[]>(query, [...parameters], { rowMode: 'array', types: asText }),
+    new PostgresCursor<(string | null)[]>(query, [...parameters], { rowMode: 'array', types: asText }),
   );
   // The driver calls these functions of a query without a check, and its cursor has none: COPY would end this process.
   const copies = (): void => end(client);
