@@ -12,7 +12,7 @@ import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server';
 import type { PeerTask } from '../bus/peer-task.ts';
 import { invalidParameters, noPushNotifications, toProtocolError } from './errors.ts';
 import type { PeerCalls } from './peer-calls.ts';
-import { answerUpdate, isFinal, statusUpdate, taskOf } from './task.ts';
+import { answerUpdate, isFinal, statusUpdate, type TaskView, taskOf } from './task.ts';
 
 /** Less than a silent connection stays open. */
 const MAX_WAIT_MS = 240_000;
@@ -44,15 +44,19 @@ export class PeerRequestHandler<T extends PeerTask> implements A2ARequestHandler
   sendMessage(request: SendMessageRequest, context: ServerCallContext): Promise<Task> {
     return this.#guarded(async () => {
       const { message, configuration } = checkedSend(request, context);
+      const { historyLength, returnImmediately = false } = configuration ?? {};
       const task = await this.#calls.send(message);
-      if (configuration?.returnImmediately !== true) {
-        const signal = AbortSignal.any([this.#signal, AbortSignal.timeout(MAX_WAIT_MS)]);
-        const options = { after: this.#calls.start(task), signal, untilInterrupted: true };
-        for await (const { state } of this.#calls.changes(task, options)) if (isFinal(state)) break;
-      }
-      const known = await this.#calls.find(task.message);
-      return taskOf(await this.#calls.view(known), configuration?.historyLength);
+      const end = returnImmediately ? undefined : await this.#endOf(task);
+      return taskOf(end ?? (await this.#calls.view(await this.#calls.find(task.message))), historyLength);
     });
+  }
+
+  /** Undefined for a task that waits for an approval, or that has not ended in time. */
+  async #endOf(task: T): Promise<TaskView | undefined> {
+    const signal = AbortSignal.any([this.#signal, AbortSignal.timeout(MAX_WAIT_MS)]);
+    const options = { after: this.#calls.start(task), signal, untilInterrupted: true };
+    for await (const view of this.#calls.changes(task, options)) if (isFinal(view.state)) return view;
+    return undefined;
   }
 
   async *sendMessageStream(request: SendMessageRequest, context: ServerCallContext): AsyncGenerator<StreamResponse> {

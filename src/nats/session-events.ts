@@ -65,7 +65,7 @@ export interface SessionEvents {
   lastSequence(agentUid: string, session: string): Promise<number>;
   /** The last reply of the session, as `after` of `end`; 0 without one. */
   replyPosition(agentUid: string, session: string): Promise<number>;
-  /** How a message ended, of the replies after this position. Reads no events. */
+  /** How a message ended, of the replies after this position, as soon as a follower has it. Reads at most one event. */
   end(agentUid: string, of: { session: string; message: string; after: number }): Promise<SessionEnd | undefined>;
   /** The sequence before the first event of this store. */
   baseSequence(): Promise<number>;

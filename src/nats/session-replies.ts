@@ -133,7 +133,7 @@ export async function replyPosition(
   return (await lastMessage(connection, STREAMS.replies, subjects.replies(agentUid, session)))?.seq ?? 0;
 }
 
-/** The end of the work on a message, of the replies after this position. */
+/** The end of the work on a message, of the replies after this position, as soon as a follower has it. */
 export async function findEnd(
   connection: JetStreamConnection,
   agentUid: string,
@@ -145,5 +145,9 @@ export async function findEnd(
     const line = isJsonObject(value) ? parseEnd(value) : undefined;
     if (line?.message === of.message) return line;
   }
-  return undefined;
+  // A reply is stored after its event, which is the last one of its session until then.
+  const last = await lastMessage(connection, STREAMS.events, subjects.events(agentUid, of.session));
+  const value = last === undefined ? undefined : parseJsonBytes(last.data);
+  const line = isJsonObject(value) ? parseEnd(value) : undefined;
+  return line?.message === of.message ? line : undefined;
 }

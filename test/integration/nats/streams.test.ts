@@ -7,6 +7,7 @@ import { createSessionEvents, type FollowOptions, type StoredSessionEvent } from
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
 import { createNatsMemory } from '../../../src/nats/memory.ts';
 import { QUEUES, STREAMS, subjects } from '../../../src/nats/jetstream/names.ts';
+import { publish } from '../../../src/nats/jetstream/publish.ts';
 import { desiredStreams } from '../../../src/nats/jetstream/topology.ts';
 import { createToolEvidence } from '../../../src/nats/promotion/evidence.ts';
 import { createPanelReviews } from '../../../src/nats/promotion/panel-reviews.ts';
@@ -120,6 +121,20 @@ describe('the events of a session', () => {
       ['done'],
     );
   });
+  it('the end of a message is known as soon as its event is stored, before the reply is', async () => {
+    const events = createSessionEvents(nats.gateway);
+    const [uid, of] = [newUid(), { session: 's', message: 'm', after: 0 }];
+    await events.append(uid, 's', messageEvent('one', 's'));
+    assert.equal(await events.end(uid, of), undefined);
+    const end = { kind: 'reply', message: 'm', text: 'done', finishReason: 'complete' } as const;
+    await publish(nats.gateway, subjects.events(uid, 's'), end);
+    assert.deepEqual(await events.end(uid, of), end);
+    assert.equal(await events.end(uid, { ...of, message: 'other' }), undefined);
+    await events.append(uid, 's', end);
+    await events.append(uid, 's', messageEvent('two', 's'));
+    assert.deepEqual(await events.end(uid, of), end);
+  });
+
   it('readers that follow a session need no consumer on the server, and get new events at once', async () => {
     const events = createSessionEvents(nats.gateway);
     const uid = newUid();
