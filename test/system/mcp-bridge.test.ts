@@ -220,7 +220,10 @@ describe('the bridge to an MCP server of the platform', {
     it('end one after another, and the process with the last of them', async () => {
       const [one, two] = [await open('team-a', 'k'), await open('team-a', 'k')];
       await attempt(one.id, 'write', 'kept');
+      const held = attempt(one.id, 'held');
+      await poll('the request', async () => (await received(two.id)).some(([trick]) => trick === 'held'));
       await close(one);
+      assert.equal((await held).status, 404);
       assert.equal((await attempt(one.id, 'read')).status, 404);
       assert.match((await attempt(two.id, 'read')).text, /kept/);
       await close(two);

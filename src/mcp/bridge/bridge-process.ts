@@ -15,7 +15,7 @@ const INITIALIZE_MS = 30_000;
 export interface Asked {
   /** The ID that the process knows the request by. */
   readonly id: number;
-  /** The answer with that ID; undefined when the process ended first. */
+  /** The answer with that ID; undefined when the process ended first, or the session forgot the request. */
   readonly answer: Promise<JSONRPCMessage | undefined>;
 }
 
@@ -67,9 +67,11 @@ export class BridgeProcess implements AsyncDisposable {
     return this.#initialization;
   }
 
-  /** The session that asked does not wait for the answer any more. */
+  /** Gives the session that asked no answer. Others may wait for that of the initialization. */
   forget(id: number): void {
-    if (id !== this.#initialization?.id) this.#waiting.delete(id);
+    if (id === this.#initialization?.id) return;
+    this.#waiting.get(id)?.(undefined);
+    this.#waiting.delete(id);
   }
 
   /** Sends a notification, or the answer to a request of the server. A process that has ended gets nothing. */

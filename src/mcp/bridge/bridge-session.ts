@@ -31,7 +31,7 @@ export class BridgeSession implements Disposable {
     return this.#waiting.size < MAX_WAITING && !this.#waiting.has(id);
   }
 
-  /** The answer of the server; undefined when its process ended first. */
+  /** The answer of the server; undefined when its process, or this session, ended first. */
   async ask(request: JSONRPCRequest): Promise<JSONRPCMessage | undefined> {
     const { id } = request;
     const asked = this.#process.ask(request);
