@@ -31,5 +31,5 @@ export class StatusTracker {
 }
 
 function digestOfStatus(status: object | undefined): string {
-  return digestOf(JSON.parse(JSON.stringify(status ?? {})) as Json);
+  return digestOf((status ?? {}) as Json);
 }
