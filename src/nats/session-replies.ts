@@ -141,13 +141,16 @@ export async function findEnd(
 ): Promise<SessionEnd | undefined> {
   const subject = subjects.replies(agentUid, of.session);
   for await (const { data } of readMessages(connection, STREAMS.replies, subject, of.after + 1)) {
-    const value = parseJsonBytes(data);
-    const line = isJsonObject(value) ? parseEnd(value) : undefined;
-    if (line?.message === of.message) return line;
+    const end = endIn(data);
+    if (end?.message === of.message) return end;
   }
   // A reply is stored after its event, which is the last one of its session until then.
   const last = await lastMessage(connection, STREAMS.events, subjects.events(agentUid, of.session));
-  const value = last === undefined ? undefined : parseJsonBytes(last.data);
-  const line = isJsonObject(value) ? parseEnd(value) : undefined;
-  return line?.message === of.message ? line : undefined;
+  const end = last === undefined ? undefined : endIn(last.data);
+  return end?.message === of.message ? end : undefined;
+}
+
+function endIn(data: Uint8Array): SessionEnd | undefined {
+  const value = parseJsonBytes(data);
+  return isJsonObject(value) ? parseEnd(value) : undefined;
 }

@@ -277,6 +277,14 @@ describe('the bridge to an MCP server of the platform', {
       await close(next);
     });
 
+    it('share a process up to 64: then the one that was used longest ago leaves', async () => {
+      const sessions: { id: string }[] = [];
+      for (let number = 0; number < 65; number += 1) sessions.push(await open('team-a', 'k'));
+      const statuses = await Promise.all(sessions.map(async ({ id }) => (await attempt(id, 'say')).status));
+      assert.deepEqual(statuses, [404, ...Array.from({ length: 64 }, () => 200)]);
+      await close(...sessions);
+    });
+
     it('both get what the server sends unasked', async () => {
       const [one, two] = [await open('team-a', 'k'), await open('team-a', 'k')];
       const leave = new AbortController();

@@ -72,7 +72,7 @@ export class BridgeSessions implements AsyncDisposable {
   }: BridgedSession): Promise<{ id: string; session: BridgeSession } | undefined> {
     const placeKey = JSON.stringify([namespace, key]);
     const place = await this.#opening.run(placeKey, () => this.#usablePlace(placeKey, namespace));
-    if (place === undefined || place.sessions.size >= MAX_SESSIONS_OF_PROCESS) return undefined;
+    if (place === undefined || !this.#canAdd(place)) return undefined;
     const id = randomUUID();
     const session = new BridgeSession(place.process);
     place.sessions.set(id, { session, usedAt: this.#deps.clock.monotonic() });
@@ -123,6 +123,16 @@ export class BridgeSessions implements AsyncDisposable {
       this.#free.push(number);
       throw error;
     }
+  }
+
+  /** Closes the session without a request that was used longest ago when there are too many: its client has left it. */
+  #canAdd({ sessions }: Place): boolean {
+    if (sessions.size < MAX_SESSIONS_OF_PROCESS) return true;
+    const [oldest] = [...sessions]
+      .filter(([, { session }]) => !session.isBusy)
+      .sort(([, a], [, b]) => a.usedAt - b.usedAt);
+    if (oldest !== undefined) void this.close(oldest[0]);
+    return oldest !== undefined;
   }
 
   /** Ends what is left of a place whose process has ended. */

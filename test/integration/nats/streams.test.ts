@@ -121,6 +121,7 @@ describe('the events of a session', () => {
       ['done'],
     );
   });
+
   it('the end of a message is known as soon as its event is stored, before the reply is', async () => {
     const events = createSessionEvents(nats.gateway);
     const [uid, of] = [newUid(), { session: 's', message: 'm', after: 0 }];

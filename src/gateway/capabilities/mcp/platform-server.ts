@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { MCP_BRIDGE } from '../../../api/cluster.ts';
 import { abortable } from '../../../lib/async/abort.ts';
-import { sha256 } from '../../../lib/canonical.ts';
+import { digestOf } from '../../../lib/canonical.ts';
 import { TemperError } from '../../../lib/errors.ts';
 import { portOf, type ReachableHosts } from '../egress-hosts.ts';
 import type { ServerEndpoint } from '../server-requests.ts';
@@ -26,7 +26,7 @@ export function platformEndpoint(
       headersFor: ({ claims }) => ({
         [MCP_BRIDGE.ownerHeader]: namespace,
         // The session of an agent stays with its process when another gateway executes a call.
-        [MCP_BRIDGE.sessionHeader]: sha256(JSON.stringify([claims.agentUid, claims.session])),
+        [MCP_BRIDGE.sessionHeader]: digestOf([claims.agentUid, claims.session]),
       }),
     },
   };
