@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 import { removeCgroups } from './cgroups.ts';
 
 import { removeNetwork } from './network.ts';
+import { killStarted } from './process-start.ts';
 import { isRunning, killRecorded, readState } from './state.ts';
 import { pollAssertion } from '../../support/poll.ts';
 
@@ -14,7 +15,7 @@ export async function down(folder: string): Promise<void> {
   if (state !== undefined) {
     if (await isRunning(state)) {
       await removeNetwork(state.pid);
-      process.kill(state.pid, 'SIGKILL');
+      await killStarted(state.pid, state.started);
     }
     await killRecorded(folder);
     const gone = async () => {

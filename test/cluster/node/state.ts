@@ -1,5 +1,6 @@
 import { appendFile, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { killStarted, startedAt } from './process-start.ts';
 
 /** The data needed to stop a cluster that another process started. */
 export interface NodeState {
@@ -30,7 +31,7 @@ export async function killRecorded(folder: string): Promise<void> {
   const text = await readFile(join(folder, 'processes'), 'utf8');
   for (const line of text.split('\n').filter((entry) => entry !== '')) {
     const [pid, started] = line.split(' ') as [string, string];
-    if ((await startedAt(Number(pid))) === started) process.kill(Number(pid), 'SIGKILL');
+    await killStarted(Number(pid), started);
   }
 }
 
@@ -47,16 +48,4 @@ export async function readState(folder: string): Promise<NodeState | undefined> 
 /** Whether the process of the state is running, and not another one with the same pid. */
 export async function isRunning({ pid, started }: NodeState): Promise<boolean> {
   return (await startedAt(pid)) === started;
-}
-
-async function startedAt(pid: number): Promise<string | undefined> {
-  try {
-    const text = await readFile(`/proc/${pid}/stat`, 'utf8');
-    // The fields from the third on follow the name, which may contain any character. A zombie counts as ended.
-    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-    return fields[0] === 'Z' ? undefined : fields[19];
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  }
 }
