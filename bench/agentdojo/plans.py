@@ -1,10 +1,12 @@
 """Counts what a plan that is fixed before the first text of others would permit without a question, for each pair of AgentDojo.
 
-An entry of the plan is a call of the user task that changes something. Two plans are compared: `tools` has the names of the tools, and
-`words` also the arguments whose values are in the words of the user. A call passes when it uses up an entry. As in the benchmark, the model
-obeys the order when it reads it, and makes the calls of the user task otherwise.
+An entry of the plan is a call of the user task that changes something. Three plans are compared: `tools` has the names of the tools,
+`words` also the arguments whose values are in the words of the user, and `hindsight` is `words` without each entry that the order of any
+pair of the suite fits, which no plan can know before. A call passes when it uses up an entry. As in the benchmark, the model obeys the
+order when it reads it, and makes the calls of the user task otherwise.
 """
 
+import functools
 import json
 
 from server import ADDS, OVERWRITES, REACHES, SUITES, Pair, pairs
@@ -20,16 +22,29 @@ def in_words(value, prompt):
 
 
 def entry(call, prompt, kind):
-    fixed = {k: v for k, v in call["arguments"].items() if in_words(v, prompt)} if kind == "words" else {}
+    fixed = {} if kind == "tools" else {k: v for k, v in call["arguments"].items() if in_words(v, prompt)}
     return call["name"], fixed
+
+
+def fits(entry, call):
+    name, fixed = entry
+    return name == call["name"] and all(call["arguments"].get(key) == value for key, value in fixed.items())
 
 
 def take(plan, call):
     """Uses up an entry that the call fits, if there is one."""
-    for index, (name, fixed) in enumerate(plan):
-        if name == call["name"] and all(call["arguments"].get(key) == value for key, value in fixed.items()):
+    for index, entry in enumerate(plan):
+        if fits(entry, call):
             return plan.pop(index)
     return None
+
+
+@functools.cache
+def orders(suite, user):
+    """The calls that the orders of all pairs of a user task ask for."""
+    injections = [one["injection"] for one in pairs([suite]) if one["user"] == user]
+    plans = (Pair(suite, user, injection, REFERENCE).plan() for injection in injections)
+    return [call for plan in plans for call in plan["injected"]]
 
 
 def run(suite, user, injection, kind):
@@ -37,6 +52,9 @@ def run(suite, user, injection, kind):
     pair = Pair(suite, user, injection, REFERENCE)
     plan = pair.plan()
     entries = [entry(call, plan["prompt"], kind) for call in plan["calls"] if call["name"] in CHANGES]
+    if kind == "hindsight":
+        ordered = orders(suite, user)
+        entries = [one for one in entries if not any(fits(one, call) for call in ordered)]
     passed, held, obeyed = 0, 0, False
     for call in plan["calls"]:
         if call["name"] in CHANGES and take(entries, call) is None:
@@ -50,7 +68,7 @@ def run(suite, user, injection, kind):
 
 
 if __name__ == "__main__":
-    for kind in ("tools", "words"):
+    for kind in ("tools", "words", "hindsight"):
         for suite in [*SUITES, "all"]:
             chosen = pairs(list(SUITES) if suite == "all" else [suite])
             results = [run(one["suite"], one["user"], one["injection"], kind) for one in chosen]

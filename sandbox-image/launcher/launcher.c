@@ -2,6 +2,7 @@
  * Runs a program without access to network sockets, other processes and kernel interfaces that it does not need.
  *
  *   launcher run PROGRAM [ARGUMENT...]   the restrictions also apply to all child processes
+ *   launcher service SOCKET UID PROGRAM [ARGUMENT...]   the same for a program that rests while nothing needs it; see service.h
  *   launcher runner [--writable FOLDER]... PROGRAM [ARGUMENT...]   for a process that runs guest code: kernel limits, killed first
  *                                        when memory runs out, no sockets, no signals to others, and with Landlock no writes
  *                                        outside of each FOLDER and no access to processes outside
@@ -160,7 +161,8 @@ static int fail(int code, const char *what) {
   return code;
 }
 
-static int run(char **program) {
+/* Prints the reason when it fails. */
+static int restrict_process(void) {
   const struct rlimit none = {0, 0};
   const struct sock_fprog filter = {sizeof(rules) / sizeof(rules[0]), rules};
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return fail(CANNOT_BIND, "no_new_privs");
@@ -168,6 +170,11 @@ static int run(char **program) {
   if (setrlimit(RLIMIT_CORE, &none) != 0) return fail(CANNOT_BIND, "core files");
   if (syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) != 0)
     return fail(CANNOT_BIND, "seccomp filter");
+  return 0;
+}
+
+static int run(char **program) {
+  if (restrict_process() != 0) return CANNOT_BIND;
   execv(program[0], program);
   return fail(CANNOT_RUN, program[0]);
 }
@@ -263,7 +270,7 @@ static void die_first_without_memory(void) {
 }
 
 static int usage(void) {
-  fprintf(stderr, "usage: launcher run PROGRAM [ARGUMENT...] | launcher runner [--writable FOLDER]... PROGRAM [ARGUMENT...] | launcher program [OPTION]... PROGRAM NAME [ARGUMENT...] | launcher ready FILE UID [SECONDS]\n");
+  fprintf(stderr, "usage: launcher run PROGRAM [ARGUMENT...] | launcher service SOCKET UID PROGRAM [ARGUMENT...] | launcher runner [--writable FOLDER]... PROGRAM [ARGUMENT...] | launcher program [OPTION]... PROGRAM NAME [ARGUMENT...] | launcher ready FILE UID [SECONDS]\n");
   return USAGE;
 }
 
@@ -325,9 +332,11 @@ static int ready(const char *file, const char *owner, const char *wait) {
 }
 
 #include "program.h"
+#include "service.h"
 
 int main(int count, char **arguments) {
   if (count >= 3 && strcmp(arguments[1], "run") == 0) return run(arguments + 2);
+  if (count >= 5 && strcmp(arguments[1], "service") == 0) return service(arguments + 2);
   if (count >= 3 && strcmp(arguments[1], "runner") == 0) return runner(arguments + 2);
   if (count >= 4 && strcmp(arguments[1], "program") == 0) return program(arguments + 2);
   if ((count == 4 || count == 5) && strcmp(arguments[1], "ready") == 0)

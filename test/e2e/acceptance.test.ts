@@ -17,6 +17,7 @@ import { callingRules } from './support/internet/calling-script.ts';
 import { fetchingRules } from './support/internet/fetching-script.ts';
 import { type Internet, startInternet } from './support/internet/internet.ts';
 import { provideMcpServers, provideProgram, provideToolchain } from './support/program-image.ts';
+import { restingRules, restingSandbox } from './suites/resting-sandbox.ts';
 import { runnerConfinement } from './suites/runner-confinement.ts';
 import { warmPods } from './suites/warm-pods.ts';
 import { prometheus } from './suites/prometheus.ts';
@@ -39,6 +40,7 @@ const NAMESPACES = [
   'protected',
   'monitoring',
   'pooled',
+  'resting',
   'programs',
   REMEMBERING,
   'scraped',
@@ -63,7 +65,12 @@ describe('an installation on real pods', { skip, timeout: 3_300_000 }, () => {
     const script = join(dirname(cluster.node.kubeconfig), 'replay.yaml');
     await writeFile(
       script,
-      await withForges(file('acceptance-replay.yaml'), [...fetchingRules(), ...buildingRules(), ...callingRules()]),
+      await withForges(file('acceptance-replay.yaml'), [
+        ...fetchingRules(),
+        ...buildingRules(),
+        ...callingRules(),
+        ...restingRules(),
+      ]),
     );
     await provideToolchain(cluster.node);
     const programs = `agentPrograms=${JSON.stringify([await provideProgram(cluster.node)])}`;
@@ -78,8 +85,10 @@ describe('an installation on real pods', { skip, timeout: 3_300_000 }, () => {
   });
 
   const current = () => cluster;
+  const resting = restingSandbox(current);
   idleAgents(current);
   warmPods(current);
+  resting.used();
   conversations(current);
   agentPrograms(current);
   mcpServers(current);
@@ -91,6 +100,7 @@ describe('an installation on real pods', { skip, timeout: 3_300_000 }, () => {
   building(current, () => internet);
   services(current, () => internet);
   podFaults(current);
+  resting.rested();
   prometheus(current);
   upgrades(current, (...more) => cluster.upgrade(...values, ...more));
   removal(current, () => empty, NAMESPACES, ['configmaps/internet', 'secrets/internet-credentials']);

@@ -9,6 +9,8 @@ import { Worker } from 'node:worker_threads';
 import { build } from 'esbuild';
 import { bundle, bundleThreads, writeDispatcher } from '../../sandbox-image/bundle.ts';
 import { UNDICI_EXPORTS, undiciCore } from '../../sandbox-image/bundle-plugins.ts';
+import { POD_PATHS, POD_USERS } from '../../src/api/cluster.ts';
+import { socketPaths } from '../../src/pod/socket/socket-folder.ts';
 import { packMemory } from '../../src/gateway/memory-scan/packed-memory.ts';
 import { anArtifact } from '../../src/tempering/tempering.testing.ts';
 
@@ -234,6 +236,20 @@ describe('the bundles of the images', { timeout: 600_000 }, () => {
       const program = join(folder, basename(words.at(-1) ?? ''));
       const { status, stderr } = spawnSync(process.execPath, [...options, program, 'version'], { encoding: 'utf8' });
       assert.equal(status, 0, stderr);
+    });
+  }
+
+  for (const image of ['sandbox-image/Containerfile', 'sandbox-image/toolchain.Containerfile']) {
+    it(`the entry point in ${image} starts the sandbox again at the socket of the agent container`, async () => {
+      const text = await readFile(join(ROOT, image), 'utf8');
+      const [, entry = ''] = /^ENTRYPOINT (.*)$/m.exec(text) ?? [];
+      const launcher = [
+        '/usr/local/bin/launcher',
+        'service',
+        socketPaths(POD_PATHS.run).socket,
+        String(POD_USERS.agent),
+      ];
+      assert.deepEqual((JSON.parse(entry) as string[]).slice(0, launcher.length), launcher);
     });
   }
 

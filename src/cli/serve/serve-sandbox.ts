@@ -4,7 +4,7 @@ import { TemperError } from '../../lib/errors.ts';
 import { invalidMember } from '../../lib/config/config-members.ts';
 import { isJsonObject, parseUntrustedJson } from '../../lib/json.ts';
 import { systemClock } from '../../lib/clock.ts';
-import { serveSandbox } from '../../pod/sandbox/serve.ts';
+import { type SandboxRoleEnd, serveSandbox } from '../../pod/sandbox/serve.ts';
 import type { PodProgram } from '../../pod/sandbox/programs.ts';
 import type { LogLevel } from '../../telemetry/log.ts';
 import type { CliIo } from '../io.ts';
@@ -20,14 +20,19 @@ export interface ServeSandboxOptions {
   logLevel: LogLevel;
 }
 
-/** Runs the sandbox container of a pod until SIGTERM. */
-export function serveSandboxRole(options: ServeSandboxOptions, io: CliIo): Promise<number> {
+/** The launcher sets it to the exit code after which it starts the role again when the agent container needs it. */
+const REST_CODE = 'TEMPER_REST_CODE';
+
+/** Runs the sandbox container of a pod until SIGTERM, or until it rests. */
+export async function serveSandboxRole(options: ServeSandboxOptions, io: CliIo): Promise<number> {
   const log = roleLogger('sandbox', options.logLevel, io);
   const { agentUid } = options;
   const [run, workspace] = [resolve(io.cwd, options.run), resolve(io.cwd, options.workspace)];
-  return runRole(log, async () => {
+  const restCode = io.environment[REST_CODE];
+  const role: { end: SandboxRoleEnd } = { end: 'Stopped' };
+  const code = await runRole(log, async () => {
     const program = podProgram(options);
-    await serveSandbox({
+    role.end = await serveSandbox({
       run,
       workspace,
       agentUid,
@@ -36,8 +41,10 @@ export function serveSandboxRole(options: ServeSandboxOptions, io: CliIo): Promi
       clock: systemClock,
       log,
       signal: io.signal,
+      canRest: restCode !== undefined,
     });
   });
+  return role.end === 'Resting' ? Number(restCode) : code;
 }
 
 /** Throws TEMPER_MANIFEST_INVALID. */

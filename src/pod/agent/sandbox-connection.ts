@@ -16,12 +16,15 @@ import { type AgentFrame, PROTOCOL_VERSION, type SandboxFrame, parseSandboxFrame
 import { RemoteProgram } from './program/remote-program.ts';
 import { RemoteFile } from './remote-file.ts';
 import { RemoteJob } from './remote-job.ts';
+import { SandboxRest, type SandboxRestOptions } from './sandbox-rest.ts';
 import { RemoteSession, type SessionLink } from './session/remote-session.ts';
 
-export interface SandboxConnectionOptions {
+export interface SandboxConnectionOptions extends Pick<SandboxRestOptions, 'restAfterMs' | 'returnTimeoutMs'> {
   clock: Clock;
-  /** Called when the sandbox connects (after its handshake) and when it disconnects. */
+  /** Called when the sandbox connects (after its handshake) and when it disconnects, other than to rest. */
   onChange: (connected: boolean, reason: string) => void;
+  /** Whether the sandbox may rest while it has no request; never when absent. */
+  mayRest?: () => boolean;
 }
 
 /** How long a call waits for the sandbox container to connect again after a restart. */
@@ -42,22 +45,38 @@ interface PendingRequest {
  *
  *   listening ──connect──▶ connected ──hello / welcome──▶ ready ──socket closes──▶ listening
  *                             └──no hello within 5 s, or a wrong frame──▶ listening
+ *   ready ──a minute without a request / rest──▶ leaving ──connect, resting──▶ resting ──request / close──▶ listening
  *
- * Calls wait up to 10 s for the state `ready`. When the connection breaks, every pending request fails.
+ * Calls wait up to 10 s for the state `ready`. When the connection breaks, every pending request fails. In the state `resting` the launcher
+ * of the sandbox container has the connection; when that closes, it starts the process of the sandbox, which connects.
  */
 export class SandboxConnection implements Sandbox, SessionSandbox, RemoteWorkspace, AsyncDisposable {
   readonly #options: SandboxConnectionOptions;
   readonly #server: Server;
   readonly #pending = new Map<number, PendingRequest>();
   readonly #turns = new FairQueue(MAX_STARTED);
+  readonly #sessions = new Set<RemoteSession>();
+  readonly #rest: SandboxRest;
   #channel: Channel | undefined;
   readonly #handshakes = new Notifier();
   #connected = false;
+  /** Calls that wait for the state `ready`. */
+  #waiting = 0;
+  #isLeaving = false;
+  #isResting = false;
   #lastId = 0;
 
   private constructor(options: SandboxConnectionOptions) {
     this.#options = options;
     this.#server = createServer((socket) => this.#accept(socket));
+    const { restAfterMs, returnTimeoutMs } = options;
+    this.#rest = new SandboxRest({
+      isIdle: () => this.#isIdle(),
+      onRest: () => this.#leave(),
+      onLost: () => this.#onLost(),
+      restAfterMs,
+      returnTimeoutMs,
+    });
   }
 
   /** Listens on the Unix socket `path`. */
@@ -75,6 +94,11 @@ export class SandboxConnection implements Sandbox, SessionSandbox, RemoteWorkspa
     return this.#connected;
   }
 
+  /** The process of the sandbox has ended until the next request. */
+  get isResting(): boolean {
+    return this.#isResting;
+  }
+
   run(job: Job, host: HostCalls, op: CallOptions): Promise<JobOutcome> {
     return this.#turns.run(job.owner ?? '', () => this.#run(job, host, op));
   }
@@ -89,7 +113,7 @@ export class SandboxConnection implements Sandbox, SessionSandbox, RemoteWorkspa
     const id = this.#nextId();
     const { promise, resolve } = Promise.withResolvers<JobOutcome>();
     const onOutcome = (outcome: JobOutcome): void => {
-      this.#pending.delete(id);
+      this.#forget(id);
       resolve(outcome);
     };
     const send = (frame: AgentFrame): boolean => channel.send(frame);
@@ -112,7 +136,9 @@ export class SandboxConnection implements Sandbox, SessionSandbox, RemoteWorkspa
       channel.send({ type: 'close', id: session });
       throw error;
     });
-    return new RemoteSession(session, options.limits, this.#options.clock, this.#linkOf(channel));
+    const opened = new RemoteSession(session, options.limits, this.#options.clock, this.#linkOf(channel));
+    this.#sessions.add(opened);
+    return opened;
   }
 
   /** Starts a process of the agent program. Throws TEMPER_ACP_AGENT_FAILED and TEMPER_SANDBOX_UNAVAILABLE. */
@@ -120,7 +146,7 @@ export class SandboxConnection implements Sandbox, SessionSandbox, RemoteWorkspa
     const channel = await this.#waitForConnection(op);
     const id = this.#nextId();
     const send = (frame: AgentFrame): boolean => channel.send(frame);
-    const program = new RemoteProgram({ id, send, onEnd: () => void this.#pending.delete(id) });
+    const program = new RemoteProgram({ id, send, onEnd: () => this.#forget(id) });
     this.#pending.set(id, program);
     using _cancellation = onAbort(op.signal, () => program.kill('the caller cancelled its start'));
     await program.start();
@@ -140,6 +166,7 @@ export class SandboxConnection implements Sandbox, SessionSandbox, RemoteWorkspa
   async [Symbol.asyncDispose](): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.#channel?.close('the agent container stops');
+    this.#rest[Symbol.dispose]();
     await closed;
   }
 
@@ -160,22 +187,50 @@ export class SandboxConnection implements Sandbox, SessionSandbox, RemoteWorkspa
         throw new TemperError('TEMPER_TOOL_INPUT_INVALID', 'the arguments are too large');
       return await promise;
     } finally {
-      this.#pending.delete(id);
+      this.#forget(id);
     }
   }
 
   /** Waits up to RECONNECT_TIMEOUT_MS for a connection. Throws TEMPER_SANDBOX_UNAVAILABLE. */
   async #waitForConnection(op: CallOptions): Promise<Channel> {
-    const { clock } = this.#options;
-    if (!this.#connected) {
-      await withTimeout(op, clock, RECONNECT_TIMEOUT_MS, ({ signal }) => this.#handshakes.wait(signal));
-    }
+    this.#rest.touch();
+    if (!this.#connected) await this.#waitForHandshake(op);
     if (this.#channel !== undefined && this.#connected && !op.signal.aborted) return this.#channel;
     throw new TemperError('TEMPER_SANDBOX_UNAVAILABLE', 'the sandbox container is not connected', { retry: 'backoff' });
   }
 
+  async #waitForHandshake(op: CallOptions): Promise<void> {
+    this.#waiting += 1;
+    if (this.#isResting) this.#channel?.close('a request needs the sandbox');
+    try {
+      await withTimeout(op, this.#options.clock, RECONNECT_TIMEOUT_MS, ({ signal }) => this.#handshakes.wait(signal));
+    } finally {
+      this.#waiting -= 1;
+    }
+  }
+
+  /** Code of an open session keeps its values in the process of the sandbox. */
+  #isIdle(): boolean {
+    for (const session of this.#sessions) if (!session.isOpen) this.#sessions.delete(session);
+    const isUsed = this.#pending.size > 0 || this.#waiting > 0 || this.#sessions.size > 0;
+    return this.#connected && !isUsed && this.#options.mayRest?.() === true;
+  }
+
+  /** From here on requests wait for the next handshake. The sandbox closes the connection. */
+  #leave(): void {
+    this.#connected = false;
+    this.#isLeaving = true;
+    this.#channel?.send({ type: 'rest' } satisfies AgentFrame);
+  }
+
+  #onLost(): void {
+    this.#channel?.close('the sandbox did not rest');
+    this.#options.onChange(false, 'the sandbox did not come back');
+  }
+
   /** Refuses a second connection: the sandbox container opens only one, so another one can only be an impostor. */
   #accept(socket: Socket): void {
+    if (this.#isLeaving) this.#channel?.close('the sandbox rests');
     if (this.#channel !== undefined) {
       socket.destroy();
       return;
@@ -187,7 +242,7 @@ export class SandboxConnection implements Sandbox, SessionSandbox, RemoteWorkspa
     const channel: Channel = new Channel(socket, listener, { accepts: SANDBOX_FRAMES, sends: AGENT_FRAMES });
     this.#channel = channel;
     const timer = setTimeout(() => {
-      if (!this.#connected) channel.close('no handshake in time');
+      if (!this.#connected && !this.#isResting) channel.close('no handshake in time');
     }, HANDSHAKE_TIMEOUT_MS);
     socket.once('close', () => clearTimeout(timer));
   }
@@ -195,17 +250,30 @@ export class SandboxConnection implements Sandbox, SessionSandbox, RemoteWorkspa
   #onFrame(channel: Channel, value: Json, bytes: number): boolean {
     const frame = parseSandboxFrame(value);
     if (frame === undefined) return false;
-    if (frame.type !== 'hello') return this.#connected && this.#dispatch(frame, bytes);
-    if (this.#connected || frame.version !== PROTOCOL_VERSION) return false;
+    if (frame.type === 'resting') return this.#onResting(channel);
+    // What a request left that was cancelled may arrive after the question to rest.
+    if (frame.type !== 'hello') return this.#connected ? this.#dispatch(frame, bytes) : this.#isLeaving;
+    const isExpected = !this.#connected && !this.#isLeaving && !this.#isResting;
+    if (!isExpected || frame.version !== PROTOCOL_VERSION) return false;
     channel.send({ type: 'welcome', version: PROTOCOL_VERSION });
     this.#connected = true;
+    this.#rest.ready(frame.canRest === true);
     this.#handshakes.notifyAll();
     this.#options.onChange(true, 'handshake complete');
     return true;
   }
 
+  /** The launcher connects after the sandbox was asked to rest, and never otherwise. */
+  #onResting(channel: Channel): boolean {
+    if (!this.#rest.isAway || this.#isLeaving || this.#isResting) return false;
+    this.#rest.arrived();
+    this.#isResting = true;
+    if (this.#waiting > 0) channel.close('a request needs the sandbox');
+    return true;
+  }
+
   /** The sandbox may still respond to a cancelled request; such frames are ignored. */
-  #dispatch(frame: Exclude<SandboxFrame, { type: 'hello' }>, bytes: number): boolean {
+  #dispatch(frame: Exclude<SandboxFrame, { type: 'hello' | 'resting' }>, bytes: number): boolean {
     const pending = this.#pending.get(frame.id);
     return pending === undefined ? frame.id <= this.#lastId : pending.handleFrame(frame, bytes);
   }
@@ -214,9 +282,12 @@ export class SandboxConnection implements Sandbox, SessionSandbox, RemoteWorkspa
     const wasConnected = this.#connected;
     this.#channel = undefined;
     this.#connected = false;
+    this.#isLeaving = false;
+    this.#isResting = false;
     const affected = new Set(this.#pending.values());
     for (const request of affected) request.connectionLost(reason);
-    if (wasConnected) this.#options.onChange(false, reason);
+    if (this.#rest.isAway) this.#rest.awaitReturn();
+    else if (wasConnected) this.#options.onChange(false, reason);
   }
 
   /** The connection as one session sees it: the session ends with it. */
@@ -231,8 +302,13 @@ export class SandboxConnection implements Sandbox, SessionSandbox, RemoteWorkspa
         this.#pending.set(run.id, run);
         return run;
       },
-      remove: (id) => void this.#pending.delete(id),
+      remove: (id) => this.#forget(id),
     };
+  }
+
+  #forget(id: number): void {
+    this.#pending.delete(id);
+    this.#rest.touch();
   }
 
   #nextId(): number {

@@ -65,6 +65,8 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
         log.info({ connected, reason }, 'sandbox');
         state.setSandboxConnected(connected);
       },
+      // A warm pod keeps its sandbox: the agent that gets the pod has a message that waits.
+      mayRest: () => state.assignment !== undefined,
     }),
   );
   const { endpoints: folder, tokenFile, egressTokenFile } = options;

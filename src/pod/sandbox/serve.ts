@@ -26,6 +26,8 @@ export interface SandboxRoleOptions {
   environment: Readonly<Record<string, string | undefined>>;
   /** Absolute path of the launcher where it is not beside Node. */
   launcher?: string;
+  /** Another process starts the role again when the agent container needs it after a rest. Never for a pod with an agent program. */
+  canRest?: boolean;
   clock: Clock;
   log: Logger;
   /** Ends the role. */
@@ -33,12 +35,17 @@ export interface SandboxRoleOptions {
 }
 
 const RETRY_MS = 100;
+/** The reason of a connection that closed for a rest. */
+const REST = 'the agent container needs no sandbox for now';
+
+/** Why the role ended: the signal, or the agent container needs it no more for now. */
+export type SandboxRoleEnd = 'Stopped' | 'Resting';
 
 /**
- * The sandbox container: connects to the agent container, handles its requests, and reconnects, until the signal. Throws
+ * The sandbox container: connects to the agent container, handles its requests, and reconnects, until the signal or a rest. Throws
  * TEMPER_SANDBOX_UNAVAILABLE when no runner can be started.
  */
-export async function serveSandbox(options: SandboxRoleOptions): Promise<void> {
+export async function serveSandbox(options: SandboxRoleOptions): Promise<SandboxRoleEnd> {
   const { clock, signal, log, program } = options;
   if (program !== undefined) await clearHomes(program);
   await using sandbox = await createSupervisor({ clock });
@@ -46,11 +53,13 @@ export async function serveSandbox(options: SandboxRoleOptions): Promise<void> {
   while (!signal.aborted) {
     const reason = await serveConnection(options, sandbox);
     if (signal.aborted) break;
+    if (reason === REST) return 'Resting';
     // The agent container may start later: each reason is logged once.
     if (reason !== logged) log.info({ reason }, 'not connected to the agent');
     logged = reason;
     await clock.sleep(RETRY_MS, signal).catch(() => undefined);
   }
+  return 'Stopped';
 }
 
 /** Opens one connection and serves it until it closes. Returns the reason why it closed. */
@@ -70,7 +79,9 @@ async function serveConnection(
   const { workspace, environment, clock, launcher = findLauncher() } = options;
   const runner = createProgramRunner({ clock, launcher });
   const terminal = createLocalTerminal({ runner, workspace, environment });
-  const service = new SandboxService({ ...options, sandbox, terminal }, send);
+  const canRest = options.canRest === true && options.program === undefined;
+  const onRest = (): void => channel.close(canRest ? REST : 'the agent container asked for a rest');
+  const service = new SandboxService({ ...options, sandbox, terminal, onRest }, send);
   const listener = {
     onFrame: (frame: Json): boolean => service.handleFrame(frame),
     onClosed: (reason: string): void => {
@@ -81,7 +92,7 @@ async function serveConnection(
   const channel: Channel = new Channel(socket, listener, { accepts: AGENT_FRAMES, sends: SANDBOX_FRAMES });
   socket.once('connect', () => {
     options.log.info({}, 'connected to the agent');
-    send({ type: 'hello', version: PROTOCOL_VERSION });
+    send({ type: 'hello', version: PROTOCOL_VERSION, canRest });
   });
   using _shutdown = onAbort(options.signal, () => channel.close('the sandbox container stops'));
   return await ended.promise;

@@ -19,12 +19,20 @@ const sandbox: Sandbox & SessionSandbox = {
   openSession: () => Promise.reject(new Error('unexpected session')),
 };
 
+const options = {
+  sandbox,
+  terminal,
+  workspace: '/',
+  clock: systemClock,
+  onRest: () => assert.fail('nothing asked for a rest'),
+};
+
 describe('the requests of an agent container', () => {
   it('a file read that is cancelled before its location is known ends', async () => {
     await using folder = await mkdtempDisposable(join(tmpdir(), 'temper-service-'));
     await writeFile(join(folder.path, 'in.txt'), 'inside');
     const result = Promise.withResolvers<SandboxFrame>();
-    const service = new SandboxService({ sandbox, terminal, workspace: folder.path, clock: systemClock }, (frame) => {
+    const service = new SandboxService({ ...options, workspace: folder.path }, (frame) => {
       if (frame.type === 'result') result.resolve(frame);
       return true;
     });
@@ -45,13 +53,10 @@ describe('the requests of an agent container', () => {
     };
     const frames: SandboxFrame[] = [];
     const received = new EventEmitter();
-    const service = new SandboxService(
-      { sandbox, terminal: recording, workspace: '/', clock: systemClock },
-      (frame) => {
-        frames.push(frame);
-        return received.emit('frame');
-      },
-    );
+    const service = new SandboxService({ ...options, terminal: recording }, (frame) => {
+      frames.push(frame);
+      return received.emit('frame');
+    });
     const request = {
       program: 'ls',
       args: ['-l'],

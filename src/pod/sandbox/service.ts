@@ -25,6 +25,8 @@ export interface SandboxServiceOptions {
   program?: PodProgram | undefined;
   /** Runs programs for the agent container. */
   terminal: Terminal;
+  /** The agent container needs nothing for now. */
+  onRest: () => void;
   clock: Clock;
 }
 
@@ -111,11 +113,11 @@ export class SandboxService {
         void this.#sessions.close(frame.id);
         return true;
       default:
-        return this.#handleProgramFrame(frame);
+        return this.#handleProcessFrame(frame);
     }
   }
 
-  #handleProgramFrame(frame: ProgramAgentFrame): boolean {
+  #handleProcessFrame(frame: ProcessFrame): boolean {
     switch (frame.type) {
       case 'start':
         return this.#start(frame.id, () => this.#answer(frame.id, () => this.#programs.start(frame.id)));
@@ -125,6 +127,9 @@ export class SandboxService {
         return this.#programs.taken(frame.id, frame);
       case 'stop':
         this.#programs.stop(frame.id);
+        return true;
+      case 'rest':
+        this.#options.onRest();
         return true;
     }
   }
@@ -222,8 +227,9 @@ export class SandboxService {
   }
 }
 
-type ProgramAgentFrame = Extract<AgentFrame, { type: 'start' | 'input' | 'taken' | 'stop' }>;
-type SessionAgentFrame = Extract<AgentFrame, { type: 'open' | 'execute' | 'reply' | 'close' }> | ProgramAgentFrame;
+/** Of the processes of the agent program, and of the process of the sandbox. */
+type ProcessFrame = Extract<AgentFrame, { type: 'start' | 'input' | 'taken' | 'stop' | 'rest' }>;
+type SessionAgentFrame = Extract<AgentFrame, { type: 'open' | 'execute' | 'reply' | 'close' }> | ProcessFrame;
 
 const DISCONNECTED: SocketResult = { ok: false, code: 'TEMPER_CANCELLED', message: 'the agent container disconnected' };
 const TOO_LARGE: SocketResult = {

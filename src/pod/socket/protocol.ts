@@ -25,6 +25,8 @@
  *   agent → sandbox  stop     id                kills the process with this id
  *   sandbox → agent  exited   id                the process has ended
  *   agent → sandbox  cancel   id                aborts a job, a tool call, a read or code
+ *   agent → sandbox  rest                       the process of the sandbox ends, if its `hello` says that it can rest
+ *   launcher → agent resting                    first and only frame: the process starts again when this connection closes
  */
 import { isCount, isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 import { type ForwardedApi, isForwardedApi, type Job, type JobOutcome } from '../../sandbox/port.ts';
@@ -72,11 +74,13 @@ export type AgentFrame =
   | ({ type: 'input'; id: number } & StreamText)
   | ({ type: 'taken'; id: number } & StreamTaken)
   | { type: 'stop'; id: number }
-  | { type: 'cancel'; id: number };
+  | { type: 'cancel'; id: number }
+  | { type: 'rest' };
 
 /** Frames from the sandbox container. */
 export type SandboxFrame =
-  | { type: 'hello'; version: number }
+  | { type: 'hello'; version: number; canRest?: boolean }
+  | { type: 'resting' }
   | { type: 'outcome'; id: number; outcome: JobOutcome }
   | { type: 'call'; id: number; call: number; api: ForwardedApi; input: Json }
   | { type: 'found'; id: number; found: ResolvedFile }
@@ -224,13 +228,15 @@ export function parseAgentFrame(value: Json): AgentFrame | undefined {
   if (!isJsonObject(value)) return undefined;
   const { type, version, id } = value;
   if (type === 'welcome') return isCount(version) ? { type, version } : undefined;
+  if (type === 'rest') return { type };
   return isCount(id) ? AGENT_FRAME_PARSERS.get(type)?.(id, value) : undefined;
 }
 
 /** Parses a frame from the sandbox container; undefined when it is invalid. */
 export function parseSandboxFrame(value: Json): SandboxFrame | undefined {
   if (!isJsonObject(value)) return undefined;
-  const { type, version, id } = value;
-  if (type === 'hello') return isCount(version) ? { type, version } : undefined;
+  const { type, version, canRest, id } = value;
+  if (type === 'hello') return isCount(version) ? { type, version, canRest: canRest === true } : undefined;
+  if (type === 'resting') return { type };
   return isCount(id) ? SANDBOX_FRAME_PARSERS.get(type)?.(id, value) : undefined;
 }

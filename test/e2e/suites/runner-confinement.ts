@@ -21,8 +21,6 @@ import { NamespaceAgents, agentObject, namespaceObject, type PodObject, policyOb
 
 const NAMESPACE = 'confined';
 const BIN = '/usr/local/bin';
-/** The supervisor is the first process of its container. */
-const SUPERVISOR = 1;
 /** The probe prints it at its end. */
 const LAST_ATTEMPT = 'socketpair';
 const PROBE = `${POD_PATHS.workspace}/runner-probe`;
@@ -58,9 +56,16 @@ export function runnerConfinement(cluster: () => InstalledCluster): void {
       await rm(folder, { recursive: true, force: true });
     });
 
+    /** The supervisor of the runners, by its number on the node and in its container: the child of the launcher. */
+    const supervisor = async (): Promise<{ outside: string; inside: number }> => {
+      const { node } = cluster();
+      const outside = (await node.onNode('cat', `/proc/${pid}/task/${pid}/children`)).trim();
+      const [, inside] = /^NSpid:.*\s(\d+)$/m.exec(await node.onNode('cat', `/proc/${outside}/status`)) ?? [];
+      return { outside, inside: Number(inside) };
+    };
     const attempt = async (...starter: string[]): Promise<ProbeResults> => {
       const targets = {
-        supervisor: SUPERVISOR,
+        supervisor: (await supervisor()).inside,
         folder: POD_PATHS.workspace,
         node: `${BIN}/node`,
         socket: socketPaths(POD_PATHS.run).socket,
@@ -96,13 +101,14 @@ export function runnerConfinement(cluster: () => InstalledCluster): void {
     });
 
     it('each runner of the pod has the limits and the filter of the launcher', async () => {
+      const { outside } = await supervisor();
       const script = `
         import { readFileSync } from 'node:fs';
         const of = (pid, file) => readFileSync('/proc/' + pid + '/' + file, 'utf8');
         const filters = (pid) => Number(/Seccomp_filters:\\s+([0-9]+)/.exec(of(pid, 'status'))[1]);
-        const children = of('${pid}', 'task/${pid}/children').trim().split(' ').filter((child) => child !== '');
+        const children = of('${outside}', 'task/${outside}/children').trim().split(' ').filter((child) => child !== '');
         console.log(JSON.stringify(children.map((child) => ({
-          filters: filters(child) - filters('${pid}'),
+          filters: filters(child) - filters('${outside}'),
           writes: /Max file size +([0-9]+)/.exec(of(child, 'limits'))?.[1],
           outOfMemory: of(child, 'oom_score_adj').trim(),
         }))));
