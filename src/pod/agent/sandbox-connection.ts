@@ -47,7 +47,7 @@ interface PendingRequest {
  *                             └──no hello within 5 s, or a wrong frame──▶ listening
  *   ready ──a minute without a request / rest──▶ leaving ──connect, resting──▶ resting ──request / close──▶ listening
  *
- * Calls wait up to 10 s for the state `ready`. When the connection breaks, every pending request fails. In the state `resting` the launcher
+ * Calls wait up to 10 s for the state `ready`, after a rest up to 30 s. When the connection breaks, every pending request fails. In the state `resting` the launcher
  * of the sandbox container has the connection; when that closes, it starts the process of the sandbox, which connects.
  */
 export class SandboxConnection implements Sandbox, SessionSandbox, RemoteWorkspace, AsyncDisposable {
@@ -191,7 +191,7 @@ export class SandboxConnection implements Sandbox, SessionSandbox, RemoteWorkspa
     }
   }
 
-  /** Waits up to RECONNECT_TIMEOUT_MS for a connection. Throws TEMPER_SANDBOX_UNAVAILABLE. */
+  /** Waits for a connection: 10 s after one broke, 30 s after a rest. Throws TEMPER_SANDBOX_UNAVAILABLE. */
   async #waitForConnection(op: CallOptions): Promise<Channel> {
     this.#rest.touch();
     if (!this.#connected) await this.#waitForHandshake(op);
@@ -200,10 +200,11 @@ export class SandboxConnection implements Sandbox, SessionSandbox, RemoteWorkspa
   }
 
   async #waitForHandshake(op: CallOptions): Promise<void> {
+    const limit = this.#rest.isAway ? this.#rest.returnTimeoutMs : RECONNECT_TIMEOUT_MS;
     this.#waiting += 1;
     if (this.#isResting) this.#channel?.close('a request needs the sandbox');
     try {
-      await withTimeout(op, this.#options.clock, RECONNECT_TIMEOUT_MS, ({ signal }) => this.#handshakes.wait(signal));
+      await withTimeout(op, this.#options.clock, limit, ({ signal }) => this.#handshakes.wait(signal));
     } finally {
       this.#waiting -= 1;
     }

@@ -251,17 +251,17 @@ describe('the times of a rest', () => {
     assert.deepEqual([calls, rest.isAway], [['rest'], true]);
   });
 
-  it('a sandbox has ten seconds to rest, and its launcher ten seconds to start it again', () => {
+  it('a sandbox has thirty seconds to rest, and its launcher thirty seconds to start it again', () => {
     rest.ready(true);
     mock.timers.tick(60_000);
-    mock.timers.tick(9_999);
+    mock.timers.tick(29_999);
     rest.arrived();
     mock.timers.tick(600_000);
     assert.deepEqual(calls, ['rest']);
     rest.awaitReturn();
-    mock.timers.tick(5_000);
+    mock.timers.tick(15_000);
     rest.awaitReturn();
-    mock.timers.tick(4_999);
+    mock.timers.tick(14_999);
     assert.deepEqual(calls, ['rest']);
     mock.timers.tick(1);
     assert.deepEqual([calls, rest.isAway], [['rest', 'lost'], false]);
@@ -269,7 +269,7 @@ describe('the times of a rest', () => {
 
   it('a sandbox that is ready again in time is not lost, and one that cannot rest is not asked to', () => {
     rest.ready(true);
-    mock.timers.tick(65_000);
+    mock.timers.tick(80_000);
     rest.ready(false);
     mock.timers.tick(600_000);
     assert.deepEqual(calls, ['rest']);

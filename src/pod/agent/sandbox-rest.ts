@@ -7,12 +7,13 @@ export interface SandboxRestOptions {
   onLost: () => void;
   /** Time without a request after which the sandbox container rests; 60 s when absent. */
   restAfterMs?: number | undefined;
-  /** Time that it may take to rest, and to be ready again; 10 s when absent. */
+  /** Time that it may take to rest, and to be ready again; 30 s when absent. */
   returnTimeoutMs?: number | undefined;
 }
 
 const REST_AFTER_MS = 60_000;
-const RETURN_TIMEOUT_MS = 10_000;
+/** As long as a startup probe waits for a pod: a container with little processor time starts Node slowly. */
+const RETURN_TIMEOUT_MS = 30_000;
 
 /** Decides when the sandbox container rests. While it is away, its launcher starts it again for the next request. */
 export class SandboxRest implements Disposable {
@@ -24,6 +25,11 @@ export class SandboxRest implements Disposable {
 
   constructor(options: SandboxRestOptions) {
     this.#options = options;
+  }
+
+  /** Time in milliseconds that a request waits for a sandbox container that is away. */
+  get returnTimeoutMs(): number {
+    return this.#options.returnTimeoutMs ?? RETURN_TIMEOUT_MS;
   }
 
   /** The sandbox container was asked to rest, and has not been ready since. */
@@ -54,12 +60,11 @@ export class SandboxRest implements Disposable {
 
   /** The connection closed while the sandbox container is away. */
   awaitReturn(): void {
-    const limit = this.#options.returnTimeoutMs ?? RETURN_TIMEOUT_MS;
     this.#return ??= setTimeout(() => {
       this.#return = undefined;
       this.#isAway = false;
       this.#options.onLost();
-    }, limit);
+    }, this.returnTimeoutMs);
   }
 
   [Symbol.dispose](): void {

@@ -2,13 +2,16 @@ import assert from 'node:assert/strict';
 import { pollAssertion } from '../../support/poll.ts';
 import type { InstalledCluster } from './installed-cluster.ts';
 
-/** The processes to kill, each with a part of its command line that is unique on the node. */
+/**
+ * The processes to kill, each with a part of its command line that is unique on the node. The first process of a sandbox container is its
+ * launcher: all others end with it.
+ */
 export const PROCESSES = {
   operator: 'temper.mjs serve operator',
   gateway: 'temper.mjs serve gateway',
   'nats-server': '/nats-server --config',
   'the agent container': 'temper.mjs serve agent',
-  'the sandbox container': 'sandbox.mjs serve sandbox',
+  'the sandbox container': '/launcher service',
 } as const;
 
 /** Kills all processes whose command line contains the words. */
