@@ -12,18 +12,12 @@ import type { HostCalls } from '../../sandbox/port.ts';
 import { aJob, anOp } from '../../sandbox/sandbox.testing.ts';
 import { connectedSandbox } from '../../../test/support/connected-sandbox.ts';
 import { RoleProcess } from '../pod.testing.ts';
+import { framed } from '../../../test/support/frame-peer.ts';
 import { parseAgentFrame, parseSandboxFrame } from '../socket/protocol.ts';
 import { prepareSocketFolder, socketPaths } from '../socket/socket-folder.ts';
 import { SandboxConnection } from './sandbox-connection.ts';
 
 const noHost: HostCalls = { call: () => Promise.reject(new Error('unexpected host call')) };
-
-function framed(value: unknown): Buffer {
-  const text = Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
-  const length = Buffer.alloc(4);
-  length.writeUInt32BE(text.length);
-  return Buffer.concat([length, text]);
-}
 
 async function closed(socket: Socket): Promise<void> {
   socket.on('error', () => undefined);

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { mkdtempDisposable } from 'node:fs/promises';
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { poll } from '../../../test/support/poll.ts';
 import { systemClock } from '../../lib/clock.ts';
-import type { JsonObject } from '../../lib/json.ts';
 import type { HostCalls } from '../../sandbox/port.ts';
 import { aJob, anOp } from '../../sandbox/sandbox.testing.ts';
+import { FramePeer } from '../../../test/support/frame-peer.ts';
 import { prepareSocketFolder, socketPaths } from '../socket/socket-folder.ts';
 import { SandboxConnection } from './sandbox-connection.ts';
 import { SandboxRest } from './sandbox-rest.ts';
@@ -17,46 +17,8 @@ const HELLO = { type: 'hello', version: 1, canRest: true };
 const USAGE = { milliseconds: 1, heapBytes: 1, hostCalls: 0 };
 const NEVER_MS = 600_000;
 
-/** A process of the sandbox container: it sends the frames that a test gives it. */
-class Peer {
-  readonly frames: JsonObject[] = [];
-  readonly closed: Promise<unknown>;
-  readonly #socket: Socket;
-
-  constructor(path: string, ...frames: object[]) {
-    this.#socket = connect(path).on('error', () => undefined);
-    this.closed = new Promise((resolve) => this.#socket.once('close', resolve));
-    let text: Buffer = Buffer.alloc(0);
-    this.#socket.on('data', (chunk: Buffer) => {
-      text = Buffer.concat([text, chunk]);
-      for (
-        ;
-        text.length >= 4 && text.length >= 4 + text.readUInt32BE(0);
-        text = text.subarray(4 + text.readUInt32BE(0))
-      ) {
-        this.frames.push(JSON.parse(text.subarray(4, 4 + text.readUInt32BE(0)).toString()) as JsonObject);
-      }
-    });
-    for (const frame of frames) this.send(frame);
-  }
-
-  send(frame: object): void {
-    const text = Buffer.from(JSON.stringify(frame));
-    const length = Buffer.alloc(4);
-    length.writeUInt32BE(text.length);
-    this.#socket.write(Buffer.concat([length, text]));
-  }
-
-  /** Waits for a frame of this type. */
-  async got(type: string): Promise<JsonObject> {
-    await poll(`a frame ${type}`, () => this.frames.some((frame) => frame['type'] === type));
-    return this.frames.find((frame) => frame['type'] === type) ?? {};
-  }
-
-  end(): void {
-    this.#socket.destroy();
-  }
-}
+/** A process of the sandbox container. */
+const peerAt = (path: string, ...frames: object[]): FramePeer => new FramePeer(connect(path), ...frames);
 
 interface LinkOptions {
   restAfterMs?: number;
@@ -91,10 +53,10 @@ async function aLink({ restAfterMs = 1, returnTimeoutMs = NEVER_MS, mayRest = ()
 /** A connection whose sandbox rests. */
 async function aRestingLink(options: LinkOptions = {}) {
   const opened = await aLink(options);
-  const sandbox = new Peer(opened.path, HELLO);
+  const sandbox = peerAt(opened.path, HELLO);
   await sandbox.got('rest');
   sandbox.end();
-  const launcher = new Peer(opened.path, { type: 'resting' });
+  const launcher = peerAt(opened.path, { type: 'resting' });
   await poll('the rest', () => opened.link.isResting);
   return { ...opened, launcher };
 }
@@ -110,7 +72,7 @@ describe('a sandbox that rests', { timeout: 120_000 }, () => {
     await using resting = await aRestingLink();
     const running = resting.link.run(aJob('function execute() {}'), noHost, anOp());
     await resting.launcher.closed;
-    const sandbox = new Peer(resting.path, HELLO);
+    const sandbox = peerAt(resting.path, HELLO);
     const { id } = await sandbox.got('run');
     sandbox.send({ type: 'outcome', id, outcome: { ok: true, output: 7, usage: USAGE } });
     const outcome = await running;
@@ -121,13 +83,13 @@ describe('a sandbox that rests', { timeout: 120_000 }, () => {
 
   it('a request that arrives before the launcher does ends the rest at once', async () => {
     await using opened = await aLink();
-    const sandbox = new Peer(opened.path, HELLO);
+    const sandbox = peerAt(opened.path, HELLO);
     await sandbox.got('rest');
     const running = opened.link.run(aJob('function execute() {}'), noHost, anOp());
     sandbox.end();
-    const launcher = new Peer(opened.path, { type: 'resting' });
+    const launcher = peerAt(opened.path, { type: 'resting' });
     await launcher.closed;
-    const again = new Peer(opened.path, HELLO);
+    const again = peerAt(opened.path, HELLO);
     const { id } = await again.got('run');
     again.send({ type: 'outcome', id, outcome: { ok: true, output: 8, usage: USAGE } });
     const outcome = await running;
@@ -136,9 +98,9 @@ describe('a sandbox that rests', { timeout: 120_000 }, () => {
 
   it('the agent takes the connection of the launcher while it has not seen the end of the last one', async () => {
     await using opened = await aLink();
-    const sandbox = new Peer(opened.path, HELLO);
+    const sandbox = peerAt(opened.path, HELLO);
     await sandbox.got('rest');
-    const launcher = new Peer(opened.path, { type: 'resting' });
+    const launcher = peerAt(opened.path, { type: 'resting' });
     await poll('the rest', () => opened.link.isResting);
     await sandbox.closed;
     assert.deepEqual(launcher.frames, []);
@@ -148,7 +110,7 @@ describe('a sandbox that rests', { timeout: 120_000 }, () => {
   it('a request in work, an open session and a pod without an agent keep their sandbox', async () => {
     let isAssigned = false;
     await using opened = await aLink({ restAfterMs: 20, mayRest: () => isAssigned });
-    const sandbox = new Peer(opened.path, HELLO);
+    const sandbox = peerAt(opened.path, HELLO);
     const keeps = async (): Promise<void> => {
       await systemClock.sleep(100, new AbortController().signal);
       assert.deepEqual(
@@ -190,7 +152,7 @@ describe('a sandbox that rests', { timeout: 120_000 }, () => {
 
   it('a sandbox that cannot rest is never asked to', async () => {
     await using opened = await aLink({ restAfterMs: 1 });
-    const sandbox = new Peer(opened.path, { type: 'hello', version: 1 });
+    const sandbox = peerAt(opened.path, { type: 'hello', version: 1 });
     await sandbox.got('welcome');
     await systemClock.sleep(100, new AbortController().signal);
     assert.deepEqual(
@@ -201,10 +163,10 @@ describe('a sandbox that rests', { timeout: 120_000 }, () => {
 
   it('a sandbox that does not come back in time loses its connection, and the pod is not ready until it connects again', async () => {
     await using opened = await aLink({ returnTimeoutMs: 50 });
-    const sandbox = new Peer(opened.path, HELLO);
+    const sandbox = peerAt(opened.path, HELLO);
     await poll('a pod that is not ready', () => opened.changes.at(-1) === false);
     await sandbox.closed;
-    const again = new Peer(opened.path, HELLO);
+    const again = peerAt(opened.path, HELLO);
     await poll('a pod that is ready again', () => opened.changes.length >= 3);
     assert.deepEqual(opened.changes.slice(0, 3), [true, false, true]);
     again.end();
@@ -212,7 +174,7 @@ describe('a sandbox that rests', { timeout: 120_000 }, () => {
 
   it('the agent refuses a launcher that it did not ask for, and a second frame of it', async () => {
     await using opened = await aLink({ restAfterMs: NEVER_MS });
-    const early = new Peer(opened.path, { type: 'resting' });
+    const early = peerAt(opened.path, { type: 'resting' });
     await early.closed;
     assert.deepEqual(opened.changes, []);
     await using resting = await aRestingLink();
