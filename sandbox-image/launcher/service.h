@@ -3,7 +3,7 @@
  *
  *   launcher service SOCKET UID PROGRAM [ARGUMENT...]
  *
- * PROGRAM has the restrictions of `run`, and the variable TEMPER_REST_CODE: with that exit code it says that its peer does not need it
+ * PROGRAM has the restrictions of `run`, and the variable LAUNCHER_REST_CODE: with that exit code it says that its peer does not need it
  * for now. The launcher then connects to the Unix socket SOCKET in its place, if a process of user UID listens there, sends one frame
  * that says so, and starts PROGRAM again as soon as the peer sends something or the connection ends. With any other exit code the
  * launcher ends with that code. A signal that asks it to end goes to PROGRAM; while that rests, the launcher ends with 0.
@@ -81,7 +81,7 @@ static int service(char **arguments) {
   snprintf(code, sizeof(code), "%d", REST_CODE);
   if (user < 0) return USAGE;
   if (restrict_process() != 0) return CANNOT_BIND;
-  if (setenv("TEMPER_REST_CODE", code, 1) != 0) return fail(CANNOT_BIND, "environment");
+  if (setenv("LAUNCHER_REST_CODE", code, 1) != 0) return fail(CANNOT_BIND, "environment");
   sigset_t blocked, unblocked;
   sigemptyset(&blocked);
   for (const int *number = (const int[]){SIGTERM, SIGINT, SIGHUP, SIGCHLD, 0}; *number != 0; number++) sigaddset(&blocked, *number);

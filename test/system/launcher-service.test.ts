@@ -24,12 +24,12 @@ const RESTING = '\0\0\0\x12{"type":"resting"}';
 const program = (end: string): string => `
 const report = require('node:net').createServer().on('error', (error) => print(error.code)).listen(0, '127.0.0.1', () => print('open'));
 function print(socket) {
-  console.log(JSON.stringify({ pid: process.pid, parent: process.ppid, socket, code: process.env.TEMPER_REST_CODE }));
+  console.log(JSON.stringify({ pid: process.pid, parent: process.ppid, socket, code: process.env.LAUNCHER_REST_CODE }));
   ${end}
 }
 process.on('SIGTERM', () => process.exit(7));
 setInterval(() => undefined, 1_000);`;
-const RESTS = program('process.exit(Number(process.env.TEMPER_REST_CODE));');
+const RESTS = program('process.exit(Number(process.env.LAUNCHER_REST_CODE));');
 const STAYS = program('');
 
 interface Start {

@@ -21,7 +21,7 @@ export interface ServeSandboxOptions {
 }
 
 /** The launcher sets it to the exit code after which it starts the role again when the agent container needs it. */
-const REST_CODE = 'TEMPER_REST_CODE';
+const REST_CODE = 'LAUNCHER_REST_CODE';
 
 /** Runs the sandbox container of a pod until SIGTERM, or until it rests. */
 export async function serveSandboxRole(options: ServeSandboxOptions, io: CliIo): Promise<number> {

@@ -12,7 +12,7 @@ import { prepareSocketFolder, socketPaths } from '../socket/socket-folder.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const PROGRAM = JSON.stringify({ name: 'fixture', folder: ROOT, program: 'test/fixtures/acp-agent/agent.ts' });
-const LAUNCHED = { TEMPER_REST_CODE: '90' };
+const LAUNCHED = { LAUNCHER_REST_CODE: '90' };
 
 /** The role in a process of its own, and its connections to the agent container. */
 async function aRole(environment: Record<string, string>, ...options: string[]) {
