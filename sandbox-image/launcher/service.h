@@ -34,12 +34,16 @@ static int next_signal(int signals) {
   return read(signals, &received, sizeof(received)) == sizeof(received) ? (int)received.ssi_signo : -1;
 }
 
-/* Returns the exit code of the program. */
-static int wait_for_end(pid_t program, int signals) {
+/* Returns the exit code of the program, and whether the launcher was asked to end meanwhile. */
+static int wait_for_end(pid_t program, int signals, int *is_asked) {
+  *is_asked = 0;
   for (;;) {
     const int number = next_signal(signals);
     int status;
-    if (is_end(number)) kill(program, number);
+    if (is_end(number)) {
+      *is_asked = 1;
+      kill(program, number);
+    }
     if (reap(program, &status)) return WIFEXITED(status) ? WEXITSTATUS(status) : OF_SIGNAL + WTERMSIG(status);
   }
 }
@@ -91,8 +95,11 @@ static int service(char **arguments) {
   for (;;) {
     const pid_t program = start(arguments + 2, &unblocked);
     if (program < 0) return fail(CANNOT_RUN, arguments[2]);
-    const int exit_code = wait_for_end(program, signals);
+    int is_asked;
+    const int exit_code = wait_for_end(program, signals, &is_asked);
     if (exit_code != REST_CODE) return exit_code;
+    /* The program had decided to rest before the signal reached it. */
+    if (is_asked) return 0;
     if (rest(arguments[0], (uid_t)user, signals) != 0) return 0;
   }
 }

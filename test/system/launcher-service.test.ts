@@ -21,15 +21,16 @@ const OWN_USER = String(process.getuid?.());
 const RESTING = '\0\0\0\x12{"type":"resting"}';
 
 /** Writes its process ID, its parent's, and whether it can open a network socket; then it ends, or it waits for a signal. */
-const program = (end: string): string => `
+const program = (end: string, onTerm = 'process.exit(7)'): string => `
 const report = require('node:net').createServer().on('error', (error) => print(error.code)).listen(0, '127.0.0.1', () => print('open'));
 function print(socket) {
   console.log(JSON.stringify({ pid: process.pid, parent: process.ppid, socket, code: process.env.LAUNCHER_REST_CODE }));
   ${end}
 }
-process.on('SIGTERM', () => process.exit(7));
+process.on('SIGTERM', () => ${onTerm});
 setInterval(() => undefined, 1_000);`;
-const RESTS = program('process.exit(Number(process.env.LAUNCHER_REST_CODE));');
+const REST = 'process.exit(Number(process.env.LAUNCHER_REST_CODE))';
+const RESTS = program(`${REST};`);
 const STAYS = program('');
 
 interface Start {
@@ -130,6 +131,15 @@ describe('the launcher of a program that rests', {
     const ended = once(child, 'exit');
     child.kill('SIGTERM');
     assert.deepEqual(await ended, [7, null]);
+  });
+
+  it('the launcher ends with 0 when its program decides to rest while it is asked to end', async () => {
+    const { child, started } = serve(program('', REST));
+    await started(1);
+    const ended = once(child, 'exit');
+    child.kill('SIGTERM');
+    assert.deepEqual(await ended, [0, null]);
+    assert.deepEqual(received, []);
   });
 
   it('the launcher ends with the signal that killed its program', async () => {
