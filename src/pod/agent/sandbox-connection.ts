@@ -47,8 +47,9 @@ interface PendingRequest {
  *                             └──no hello within 5 s, or a wrong frame──▶ listening
  *   ready ──a minute without a request / rest──▶ leaving ──connect, resting──▶ resting ──request / close──▶ listening
  *
- * Calls wait up to 10 s for the state `ready`, after a rest up to 30 s. When the connection breaks, every pending request fails. In the state `resting` the launcher
- * of the sandbox container has the connection; when that closes, it starts the process of the sandbox, which connects.
+ * Calls wait up to 10 s for the state `ready`, after a rest up to 30 s. When the connection breaks, every pending request fails. In the
+ * state `resting` the launcher of the sandbox container has the connection; when that closes, it starts the process of the sandbox, which
+ * connects.
  */
 export class SandboxConnection implements Sandbox, SessionSandbox, RemoteWorkspace, AsyncDisposable {
   readonly #options: SandboxConnectionOptions;
