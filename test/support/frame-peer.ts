@@ -1,13 +1,12 @@
 import type { Socket } from 'node:net';
 import { poll } from './poll.ts';
 import type { JsonObject } from '../../src/lib/json.ts';
-
-const LENGTH_BYTES = 4;
+import { FrameReader } from '../../src/sandbox/protocol.ts';
 
 /** A frame of the socket between the containers of a pod, of a value or of text that need not be JSON. */
 export function framed(value: unknown): Buffer {
   const text = Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
-  const length = Buffer.alloc(LENGTH_BYTES);
+  const length = Buffer.alloc(4);
   length.writeUInt32BE(text.length);
   return Buffer.concat([length, text]);
 }
@@ -17,7 +16,7 @@ export class FramePeer {
   readonly frames: JsonObject[] = [];
   readonly closed: Promise<unknown>;
   readonly #socket: Socket;
-  #received: Buffer = Buffer.alloc(0);
+  readonly #reader = new FrameReader(Number.MAX_SAFE_INTEGER);
 
   constructor(socket: Socket, ...frames: object[]) {
     this.#socket = socket.on('error', () => undefined).on('data', (chunk: Buffer) => this.#onData(chunk));
@@ -41,18 +40,6 @@ export class FramePeer {
   }
 
   #onData(chunk: Buffer): void {
-    this.#received = Buffer.concat([this.#received, chunk]);
-    for (let text = this.#next(); text !== undefined; text = this.#next()) {
-      this.frames.push(JSON.parse(text) as JsonObject);
-    }
-  }
-
-  #next(): string | undefined {
-    if (this.#received.length < LENGTH_BYTES) return undefined;
-    const end = LENGTH_BYTES + this.#received.readUInt32BE(0);
-    if (this.#received.length < end) return undefined;
-    const text = this.#received.subarray(LENGTH_BYTES, end).toString();
-    this.#received = this.#received.subarray(end);
-    return text;
+    for (const text of this.#reader.push(chunk) ?? []) this.frames.push(JSON.parse(text) as JsonObject);
   }
 }

@@ -15,7 +15,7 @@ import {
   type ProbeResults,
 } from '../../support/runner-probe/runner-probe.ts';
 import { pollAssertion } from '../../support/poll.ts';
-import { containerPid, execInPod } from '../support/in-pod.ts';
+import { childPids, containerPid, execInPod } from '../support/in-pod.ts';
 import { type InstalledCluster, RELEASE_NAMESPACE } from '../support/installed-cluster.ts';
 import { NamespaceAgents, agentObject, namespaceObject, type PodObject, policyObject } from '../support/fixture.ts';
 
@@ -59,7 +59,7 @@ export function runnerConfinement(cluster: () => InstalledCluster): void {
     /** The supervisor of the runners, by its number on the node and in its container: the child of the launcher. */
     const supervisor = async (): Promise<{ outside: string; inside: number }> => {
       const { node } = cluster();
-      const outside = (await node.onNode('cat', `/proc/${pid}/task/${pid}/children`)).trim();
+      const [outside = ''] = await childPids(node, pid);
       const [, inside] = /^NSpid:.*\s(\d+)$/m.exec(await node.onNode('cat', `/proc/${outside}/status`)) ?? [];
       return { outside, inside: Number(inside) };
     };

@@ -149,6 +149,12 @@ export async function containerPid(
   return pid;
 }
 
+/** The children of a process, by their pids in the PID namespace of the node. */
+export async function childPids(node: Pick<NodeCluster, 'onNode'>, pid: string): Promise<string[]> {
+  const text = await node.onNode('cat', `/proc/${pid}/task/${pid}/children`);
+  return text.split(' ').filter((child) => child.trim() !== '');
+}
+
 /** Stops (SIGSTOP) the agent process and closes its connections, so that the test can act in its place. */
 export async function freezeAgentProcess(node: Pick<NodeCluster, 'onNode'>, pod: PodObject): Promise<void> {
   const pid = await containerPid(node, pod, 'agent');

@@ -10,6 +10,7 @@ import { poll } from '../../../../test/support/poll.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import type { SessionAnswer } from '../../../sandbox/session-port.ts';
 import { connectedSandbox } from '../../../../test/support/connected-sandbox.ts';
+import { framed } from '../../../../test/support/frame-peer.ts';
 import type { RoleProcess } from '../../pod.testing.ts';
 import { prepareSocketFolder, socketPaths } from '../../socket/socket-folder.ts';
 import { SandboxConnection } from '../sandbox-connection.ts';
@@ -26,13 +27,6 @@ async function aLink(name: string) {
   const link = await SandboxConnection.listen(path, { clock: systemClock, onChange: () => undefined });
   const start = () => connectedSandbox(link, ['--run', run, '--workspace', workspace, '--agent-uid', String(uid)]);
   return { link, path, start };
-}
-
-function framed(value: unknown): Buffer {
-  const text = Buffer.from(JSON.stringify(value));
-  const length = Buffer.alloc(4);
-  length.writeUInt32BE(text.length);
-  return Buffer.concat([length, text]);
 }
 
 before(async () => {
